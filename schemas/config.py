@@ -1,0 +1,138 @@
+"""One cycle's configuration: the nightly flow's only parameter, with literal defaults."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from schemas.attempt import Sampling
+from schemas.base import Count, Name, Probability, Record, content_id
+from schemas.curriculum import Arm
+from schemas.evaluation import PromotionRule
+from schemas.task import Budget
+
+Positive = Annotated[int, Field(ge=1)]
+SandboxKind = Literal["auto", "bubblewrap", "docker"]
+
+
+class ProposeConfig(Record):
+    """How many tasks are proposed."""
+
+    families: tuple[Name, ...] = ("orders", "logs", "config")
+    seed_rules: tuple[Name, ...] = ()
+    """Rules that the founding pool may use; empty: all of them."""
+    seed_tasks: Positive = 60
+    """The founding pool, made once."""
+    new_tasks: Positive = 60
+    """Proposed each cycle for training."""
+    dev_tasks: Positive = 48
+    holdout_tasks: Positive = 24
+    max_rules: Positive = 3
+    """Most rules that are live in one task."""
+    per_hypothesis: Positive = 12
+    """Tasks proposed for one open hypothesis, out of `new_tasks`."""
+
+
+class ProbeConfig(Record):
+    """Difficulty probing by the parent policy."""
+
+    tasks: Positive = 32
+    attempts: Positive = 4
+    """Per probed task."""
+
+
+class DrawConfig(Record):
+    """What each arm may spend, and the curriculum's quotas."""
+
+    arms: Annotated[tuple[Arm, ...], Field(min_length=2)] = (
+        Arm.OLD_UNIFORM,
+        Arm.NEW_UNIFORM,
+        Arm.NEW_CURRICULUM,
+    )
+    attempts: Positive = 48
+    """Attempts per arm: equal for all."""
+    rehearsal: Probability = 0.15
+    exploration: Probability = 0.15
+    cap: Positive = 2
+    """Most draws of one task in one arm."""
+    domain_floor: Probability = 0.15
+    """Least share of each family."""
+
+    @model_validator(mode="after")
+    def _feasible(self) -> "DrawConfig":
+        if len(set(self.arms)) != len(self.arms):
+            raise ValueError("draw.arms names an arm twice")
+        if self.rehearsal + self.exploration > 1:
+            raise ValueError("draw.rehearsal + draw.exploration exceeds 1")
+        return self
+
+
+class TrainConfig(Record):
+    """The same for every arm."""
+
+    rows: Positive = 48
+    """Demonstrations per arm."""
+    steps: Positive = 300
+    batch: Positive = 16
+    learning_rate: Annotated[float, Field(gt=0)] = 3e-3
+    rehearsal: Probability = 0.25
+    """Share of each batch from rows of earlier cycles."""
+
+
+class EvaluateConfig(Record):
+    """How arms are compared on dev."""
+
+    attempts: Positive = 1
+    """Per task and arm."""
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    level: Probability = 0.95
+
+
+class CycleConfig(Record):
+    """Everything that decides what a cycle does."""
+
+    home: str = ".flywheel"
+    """Folder of the store, shards, policies and reports, relative to the working directory."""
+    sandbox: SandboxKind = "auto"
+    seed: Count = 7
+    workers: Positive = 2
+    """Attempts in flight."""
+    shard_size: Positive = 32
+    """Attempts in one Prefect step."""
+    retries: Count = 2
+    """Further tries after a retryable infrastructure fault."""
+    max_infra_share: Probability = 0.2
+    """Above this share of infrastructure faults in a stage the cycle stops."""
+    budget: Budget = Budget()
+    sampling: Sampling = Sampling()
+    propose: ProposeConfig = ProposeConfig()
+    probe: ProbeConfig = ProbeConfig()
+    draw: DrawConfig = DrawConfig()
+    train: TrainConfig = TrainConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+    promotion: PromotionRule = PromotionRule()
+
+    @model_validator(mode="after")
+    def _enough_rows(self) -> "CycleConfig":
+        if self.train.rows > self.draw.attempts:
+            raise ValueError("train.rows exceeds draw.attempts: an arm can't have more rows")
+        return self
+
+
+class Cycle(Record):
+    """One turn of the loop."""
+
+    number: Positive
+    parent: str
+    """The policy version that all arms start from."""
+    config: CycleConfig
+    started_at: float
+
+    @property
+    def cycle_id(self) -> str:
+        """`cycle-0001`: one store holds one sequence."""
+        return f"cycle-{self.number:04d}"
+
+    @property
+    def config_digest(self) -> str:
+        """Identity of the configuration."""
+        return content_id("cfg", self.config)
