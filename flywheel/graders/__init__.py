@@ -1,0 +1,16 @@
+"""Graders: programs that run isolated in the second sandbox, which the agent never entered."""
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def grader_source(name: str) -> str:
+    """Return the text of a grader program."""
+    return (files(__package__) / f"{name}.py").read_text("utf-8")
+
+
+def grader_version(name: str) -> str:
+    """Return `name@…`, a digest of the program's text."""
+    return f"{name}@{hashlib.sha256(grader_source(name).encode()).hexdigest()[:12]}"
