@@ -65,6 +65,20 @@ class Termination(StrEnum):
     """Cut off by a fault that the policy cannot have caused."""
 
 
+LIMITS = frozenset(
+    {
+        Termination.STEP_LIMIT,
+        Termination.TOKEN_LIMIT,
+        Termination.TIME_LIMIT,
+        Termination.COST_LIMIT,
+        Termination.CONTEXT_LIMIT,
+        Termination.MEMORY_LIMIT,
+        Termination.SANDBOX_KILLED,
+    }
+)
+"""Ends at a limit: failures at that budget, on a line of their own."""
+
+
 class InfraStage(StrEnum):
     """The boundary that an infrastructure fault crossed."""
 
