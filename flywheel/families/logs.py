@@ -31,6 +31,12 @@ class Log:
 
 
 def build(rules: Rules, rng: Random, lexicon: Lexicon) -> Log:
+    """Draw logs until the rules leave a line to count."""
+    cases = iter(lambda: _draw(rng, lexicon), None)
+    return next(case for case in cases if _counts(case, rules))
+
+
+def _draw(rng: Random, lexicon: Lexicon) -> Log:
     """Draw 24 to 36 lines in order of time, with repeated messages and absent codes."""
     words = lexicon.words(rng, 14)
     levels, services = words[7:10], words[10:14]
@@ -158,14 +164,14 @@ def reference(case: Log, rules: Rules) -> Script:
     )
 
 
-def target(case: Log, rules: Rules) -> File:
-    """Count the lines that the rules leave, without the tools."""
+def _counts(case: Log, rules: Rules) -> Counter[str]:
+    """Count the lines of each service that the rules leave, without the tools."""
     lines = list(case.lines)
     if "repeats-first" in rules:
         lines = list({line[0]: line for line in reversed(lines)}.values())
     if "repeats-last" in rules:
         lines = list({line[0]: line for line in lines}.values())
-    counts = Counter(
+    return Counter(
         service
         for _, minute, level, service, code in lines
         if ("with-code" not in rules or code)
@@ -173,6 +179,11 @@ def target(case: Log, rules: Rules) -> File:
         and ("not-service" not in rules or service != case.service)
         and ("since" not in rules or minute >= case.minute)
     )
+
+
+def target(case: Log, rules: Rules) -> File:
+    """Write the counts by name, or in the order asked for."""
+    counts = _counts(case, rules)
     ranking = ("busiest-first" in rules) - ("quietest-first" in rules)
     names = sorted(counts, key=lambda name: (-ranking * counts[name], name))
     rows = [{case.fields[3]: name, "count": counts[name]} for name in names]

@@ -17,21 +17,30 @@ from flywheel.families.lexicon import Lexicon
 from flywheel.tools import TABLE_TOOLS, pick
 from schemas.task import File, Script, ToolCall
 
+Row = tuple[str, str, str, int, int | None]
+"""Order, group, status, quantity, and the amount in quarters of a unit, None where missing."""
+
 
 @dataclass(frozen=True)
 class Orders:
-    """One file of orders; amounts in quarters of a unit, None where missing."""
+    """One file of orders."""
 
     source: str
     output: str
     columns: tuple[str, ...]
     """Names of: order, group, status, quantity, amount."""
-    rows: tuple[tuple[str, str, str, int, int | None], ...]
+    rows: tuple[Row, ...]
     status: str
     quantity: int
 
 
 def build(rules: Rules, rng: Random, lexicon: Lexicon) -> Orders:
+    """Draw orders until the rules leave a row to summarise."""
+    cases = iter(lambda: _draw(rng, lexicon), None)
+    return next(case for case in cases if _kept(case, rules))
+
+
+def _draw(rng: Random, lexicon: Lexicon) -> Orders:
     """Draw 24 to 36 rows with repeats, gaps and halves."""
     words = lexicon.words(rng, 14)
     groups, statuses = words[7:11], words[11:14]
@@ -159,8 +168,8 @@ def reference(case: Orders, rules: Rules) -> Script:
     )
 
 
-def target(case: Orders, rules: Rules) -> File:
-    """Work the summary out in exact quarters, without the tools."""
+def _kept(case: Orders, rules: Rules) -> list[Row]:
+    """Return the rows that the rules leave, without the tools."""
     chosen = list(case.rows)
     if "keep-last" in rules:
         chosen = [r for i, r in enumerate(chosen) if all(r[0] != s[0] for s in chosen[i + 1 :])]
@@ -172,9 +181,14 @@ def target(case: Orders, rules: Rules) -> File:
         chosen = [r for r in chosen if r[2] == case.status]
     if "at-least" in rules:
         chosen = [r for r in chosen if r[3] >= case.quantity]
+    return chosen
+
+
+def target(case: Orders, rules: Rules) -> File:
+    """Work the summary out in exact quarters, by name or in the order asked for."""
     counts: dict[str, int] = defaultdict(int)
     totals: dict[str, Fraction] = defaultdict(Fraction)
-    for _, group, _, _, quarters in chosen:
+    for _, group, _, _, quarters in _kept(case, rules):
         counts[group] += 1
         totals[group] += _rounded(Fraction(quarters or 0, 4), rules)
     names = sorted(counts)
