@@ -1,0 +1,1 @@
+"""Orchestration: Prefect flows and steps. The only package that imports Prefect."""

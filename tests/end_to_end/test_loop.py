@@ -1,0 +1,151 @@
+"""The loop as a person runs it: twice from nothing, and killed in the middle."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tests.end_to_end.conftest import SMALL, Run, command
+
+pytestmark = pytest.mark.slow
+
+
+def rows(home: Path, query: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(home / "flywheel.duckdb"), read_only=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_the_second_cycle_judges_what_the_first_one_wrote(tmp_path: Path, run_cycle: Run) -> None:
+    home = tmp_path / "home"
+    first = run_cycle(home)
+    page = Path(re.search(r"report: (.+)", first.stdout)[1])  # type: ignore[index]
+    assert page.name == "cycle-0001.html"
+    text = page.read_text()
+    assert "Did it help?" in text
+    assert "None: no earlier cycle left an open one." in text
+    written = rows(home, "SELECT hypothesis_id, claim FROM hypotheses")
+    assert written
+    second = run_cycle(home)
+    text = Path(re.search(r"report: (.+)", second.stdout)[1]).read_text()  # type: ignore[index]
+    verdicts = dict(rows(home, "SELECT hypothesis_id, judgement FROM hypothesis_verdicts"))
+    assert set(verdicts) == {hypothesis for hypothesis, _ in written}
+    for hypothesis, _ in written:
+        assert hypothesis in text
+        assert verdicts[hypothesis] in text
+    assert rows(home, "SELECT cycle_id FROM promotions ORDER BY 1") == [
+        ("cycle-0001",),
+        ("cycle-0002",),
+    ]
+
+
+def test_a_page_fetches_nothing_and_escapes_everything(tmp_path: Path, run_cycle: Run) -> None:
+    home = tmp_path / "home"
+    run_cycle(home)
+    text = (home / "reports" / "cycle-0001.html").read_text()
+    assert not re.search(r"(src|href)\s*=|@import|url\(|https?://", text)
+    assert "<script" not in text
+
+
+def test_counts_add_up_and_arms_are_equal(tmp_path: Path, run_cycle: Run) -> None:
+    home = tmp_path / "home"
+    run_cycle(home)
+    funnel = rows(
+        home,
+        "SELECT drawn, pending, not_returned, returned, infrastructure, ungraded, graded, accepted "
+        "FROM dispatch_funnel",
+    )
+    assert len(funnel) == 3
+    for drawn, pending, lost, returned, infra, ungraded, graded, accepted in funnel:
+        assert drawn == 20 == pending + lost + returned
+        assert returned == infra + ungraded + graded
+        assert accepted == graded
+    trained = rows(home, "SELECT own_rows, teacher_rows, parent FROM arm_trainings")
+    assert len(set(trained)) == 1
+    assert sum(trained[0][:2]) == 20
+    leaked = rows(home, "SELECT count(*) FROM attempts WHERE purpose = 'holdout'")
+    assert leaked == [(0,)]
+
+
+def test_the_notebook_tells_a_tasks_story_from_the_snapshot(
+    tmp_path: Path, run_cycle: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    run_cycle(home)
+    monkeypatch.setenv("FLYWHEEL_HOME", str(home))
+    path = Path(__file__).parents[2] / "notebooks" / "01_follow_one_task.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(notebook, timeout=120).execute()
+    outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    assert "accepted" in str(outputs[3])
+    assert "reference@" in str(outputs[-1])
+
+
+def test_two_cycles_at_once_on_one_store_are_told_apart(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    home = tmp_path / "home"
+    first = subprocess.Popen(
+        command(home, SMALL), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (home / "flywheel.duckdb").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(1)
+        second = subprocess.run(
+            command(home, SMALL), env=environment, capture_output=True, text=True, check=False
+        )
+        assert second.returncode != 0
+        assert "another cycle is running on this store" in second.stderr
+        assert "Traceback" not in second.stderr
+    finally:
+        first.kill()
+        first.wait()
+
+
+def test_killed_at_random_moments_a_cycle_ends_as_if_it_had_not_been(
+    tmp_path: Path, run_cycle: Run, environment: dict[str, str]
+) -> None:
+    """Nothing is lost, nothing is made or counted twice, nothing is left behind."""
+    whole, torn = tmp_path / "whole", tmp_path / "torn"
+    began = time.monotonic()
+    run_cycle(whole)
+    length = time.monotonic() - began
+    rng = random.Random(11)
+    for _ in range(6):
+        process = subprocess.Popen(
+            command(torn, SMALL),
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(rng.uniform(0.25, 0.9) * length)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    run_cycle(torn)
+    for query in (
+        "SELECT attempt_id, verdict, termination FROM attempts ORDER BY 1",
+        "SELECT draw_id, probability, reason FROM draws ORDER BY 1",
+        "SELECT draw_id, attempt_id FROM acceptances ORDER BY 1",
+        "SELECT attempt_id, layer, code FROM failures ORDER BY 1",
+        "SELECT arm, version, row_ids FROM arm_trainings ORDER BY 1",
+        "SELECT posterior_id, passed, graded FROM posteriors ORDER BY 1",
+        "SELECT hypothesis_id, claim FROM hypotheses ORDER BY 1",
+        "SELECT decision, next_parent, reason FROM promotions",
+    ):
+        assert rows(torn, query) == rows(whole, query), query
+    time.sleep(1)
+    listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    running = listing.stdout.splitlines()
+    left = [line for line in running if str(torn) in line or "bwrap" in line]
+    assert left == []
+    assert not list(torn.rglob("*.tmp"))
