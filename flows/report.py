@@ -1,11 +1,11 @@
 """Publishing: the cycle's page, a snapshot for notebooks, and the short table at the end."""
 
 from pathlib import Path
-from time import perf_counter, time
+from time import time
 
 from rich.table import Table as Grid
 
-from flows.runtime import FINISHED, Room
+from flows.runtime import Room
 from flywheel.attempt import HARNESS_VERSION
 from flywheel.errors import ConfigError
 from flywheel.report import ReportData, Table, render
@@ -99,7 +99,7 @@ def gather(store: Store, cycle: Cycle, conditions: dict[str, str]) -> ReportData
     (dev,), (promotion,) = read(store, EvalReport, *mine), read(store, Promotion, *mine)
     return ReportData(
         cycle=cycle,
-        stages=[row for row in completed_stages(store, cycle.cycle_id) if row[0] != FINISHED],
+        stages=completed_stages(store, cycle.cycle_id),
         dev=dev,
         promotion=promotion,
         reads=read(store, HoldoutRead),
@@ -122,15 +122,10 @@ def _table(store: Store, cycle: Cycle, title: str, note: str, query: str) -> Tab
 
 
 def _conditions(room: Room) -> dict[str, str]:
-    wall = perf_counter() - room.began
-    rest = wall - sum(room.timings.values())
-    spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in sorted(room.timings.items()))
     return {
         "Sandbox": room.backend.name,
         "Sandbox digest": room.backend.digest,
         "Harness": HARNESS_VERSION,
-        "Wall time of this process's part": f"{wall:.1f} s: {spent}",
-        "Orchestration": f"{rest:.1f} s, {100 * rest / wall:.0f} % (all that is not named above)",
     }
 
 

@@ -80,6 +80,13 @@ class Room:
         finally:
             self.timings[what] = self.timings.get(what, 0.0) + time.perf_counter() - began
 
+    def account(self) -> str:
+        """Say where this process's wall time went; orchestration is all that is not named."""
+        wall = time.perf_counter() - self.began
+        rest = wall - sum(self.timings.values())
+        named = "".join(f"{what} {seconds:.1f} s, " for what, seconds in self.timings.items())
+        return f"{wall:.1f} s: {named}orchestration {rest:.1f} s ({100 * rest / wall:.0f} %)"
+
 
 @contextmanager
 def open_room(config: CycleConfig, progress: Progress) -> Iterator[Room]:
@@ -129,7 +136,7 @@ def finish(room: Room, cycle: Cycle) -> None:
     seconds = time.time() - cycle.started_at
     with transaction(room.store):
         mark_stage(
-            room.store, cycle.cycle_id, FINISHED, cycle.config_digest, seconds, "complete"
+            room.store, cycle.cycle_id, FINISHED, cycle.config_digest, seconds, room.account()
         )
 
 

@@ -21,11 +21,9 @@ from flywheel.errors import ConfigError
 
 PATIENCE = 300.0
 """Seconds that a first start may take on a slow machine."""
-QUIET = {
-    "PREFECT_LOGGING_LEVEL": "WARNING",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "DO_NOT_TRACK": "1",
-}
+PRIVATE = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
+QUIET = {"PREFECT_LOGGING_LEVEL": "CRITICAL", "PREFECT_LOGGING_TO_API_ENABLED": "false"}
+"""Nobody reads the log of a server that ends with its run; errors reach the terminal anyway."""
 SERVER = {"PREFECT_SERVER_UI_ENABLED": "false", "PREFECT__SERVER_EPHEMERAL": "1"}
 """No pages and no schedules: a server that is there for one run."""
 
@@ -75,11 +73,13 @@ def serving(home: Path) -> Iterator[Server]:
 
     Sets the environment that Prefect reads, so enter it before Prefect is imported.
     """
-    for name, value in QUIET.items():
+    for name, value in PRIVATE.items():
         os.environ.setdefault(name, value)
     if "PREFECT_API_URL" in os.environ:
         yield Server(os.environ["PREFECT_API_URL"])
         return
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     port = _free_port()
     url = f"http://127.0.0.1:{port}/api"
     folder = (home / "prefect").absolute()

@@ -28,9 +28,7 @@ def choose_probes(
     for task in shuffled:
         queues.setdefault(task.family, []).append(task)
     ranked = [
-        (rank, family, task)
-        for family, queue in queues.items()
-        for rank, task in enumerate(queue)
+        (rank, family, task) for family, queue in queues.items() for rank, task in enumerate(queue)
     ]
     ranked.sort(key=lambda item: item[:2])
     return tuple(task for _, _, task in ranked[: config.tasks])

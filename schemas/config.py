@@ -71,9 +71,9 @@ class TrainConfig(Record):
 
     rows: Positive = 48
     """Demonstrations per arm."""
-    steps: Positive = 300
-    batch: Positive = 16
-    learning_rate: Annotated[float, Field(gt=0)] = 3e-3
+    steps: Positive = 400
+    batch: Positive = 8
+    learning_rate: Annotated[float, Field(gt=0)] = 6e-3
     rehearsal: Probability = 0.25
     """Share of each batch from rows of earlier cycles."""
 
@@ -94,7 +94,7 @@ class CycleConfig(Record):
     """Folder of the store, shards, policies and reports, relative to the working directory."""
     sandbox: SandboxKind = "auto"
     seed: Count = 7
-    workers: Positive = 2
+    workers: Positive = 4
     """Attempts in flight."""
     shard_size: Positive = 32
     """Attempts in one Prefect step."""

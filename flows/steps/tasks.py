@@ -15,19 +15,15 @@ from flywheel.screen import screen as screen_task
 from flywheel.splits import assign_splits, combination, fingerprint, lineage
 from flywheel.store import read
 from schemas.config import Cycle
-from schemas.hypothesis import Hypothesis, HypothesisVerdict, Judgement
+from schemas.hypothesis import Hypothesis, HypothesisVerdict
 from schemas.lineage import Fingerprint, SplitAssignment
 from schemas.task import ScreenReport, ScreenVerdict, TaskManifest
 
 
 def open_hypotheses(room: Room) -> tuple[Hypothesis, ...]:
-    """Return the hypotheses that no cycle has settled."""
-    settled = {
-        verdict.hypothesis_id
-        for verdict in read(room.store, HypothesisVerdict)
-        if verdict.judgement in (Judgement.SUPPORTED, Judgement.REFUTED)
-    }
-    return tuple(h for h in read(room.store, Hypothesis) if h.hypothesis_id not in settled)
+    """Return the hypotheses that no cycle has judged."""
+    judged = {verdict.hypothesis_id for verdict in read(room.store, HypothesisVerdict)}
+    return tuple(h for h in read(room.store, Hypothesis) if h.hypothesis_id not in judged)
 
 
 @step("propose")

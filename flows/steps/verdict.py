@@ -33,7 +33,8 @@ def evaluate(room: Room, cycle: Cycle) -> tuple[Records, str]:
         record.arm: record.version
         for record in read(room.store, ArmTraining, "cycle_id = ?", [cycle.cycle_id])
     }
-    policy_of = {PARENT: cycle.parent, **{arm: trained[arm] for arm in cycle.config.draw.arms}}
+    policy_of = {PARENT: cycle.parent}
+    policy_of |= {arm.value: trained[arm.value] for arm in cycle.config.draw.arms}
     indexed = [(task, n) for task in tasks for n in range(cycle.config.evaluate.attempts)]
     sampling = Sampling(temperature=cycle.config.evaluate.temperature)
     wanted = [

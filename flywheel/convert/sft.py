@@ -32,9 +32,7 @@ def to_sft(
     return tuple(rows), tuple(rejected)
 
 
-def demonstrations(
-    draws: Iterable[Draw], references: Mapping[str, Attempt]
-) -> tuple[Attempt, ...]:
+def demonstrations(draws: Iterable[Draw], references: Mapping[str, Attempt]) -> tuple[Attempt, ...]:
     """Return the reference's attempt for each task version drawn, in the order of the slots.
 
     `references` maps version_ids to the attempt recorded in screening. Raises TrainingError where

@@ -25,9 +25,7 @@ class Policy(Protocol):
     def version(self) -> str:
         """Changes whenever the weights or the script change."""
 
-    def act(
-        self, brief: Brief, turns: Sequence[Turn], sampling: Sampling, seed: int
-    ) -> Action:
+    def act(self, brief: Brief, turns: Sequence[Turn], sampling: Sampling, seed: int) -> Action:
         """Return the next action; the same arguments give the same action.
 
         Raises PolicyError where the model could not be asked.
