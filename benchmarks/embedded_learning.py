@@ -8,13 +8,15 @@ Tasks have one, two or three rules equally often, of all families in turn. One s
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import chdir, redirect_stdout
+from functools import partial
 from importlib import import_module
 from io import StringIO
 from itertools import combinations, count, cycle
 from pathlib import Path
 from random import Random
+from statistics import median
 from tempfile import TemporaryDirectory
 
 import torch
@@ -70,6 +72,10 @@ def tasks(
 
 def in_training(family: str, rules: Rules) -> bool:
     return split_of(combination(family, rules)) is Split.TRAIN
+
+
+def is_one_of(cells: Container[tuple[str, Rules]], family: str, rules: Rules) -> bool:
+    return (family, rules) in cells
 
 
 def run(task: TaskManifest, policy: Policy) -> tuple[bool, tuple[Turn, ...]]:
@@ -178,7 +184,7 @@ def learning(folder: Path, config: TrainConfig) -> None:
     rows = demonstrations(pool)
     for number in (0, 24, 48, 96):
         cells = {(task.family, frozenset(task.rules)) for task in pool[: number or None]}
-        seen = tasks(TASKS, Split.DEV, lambda f, r, cells=cells: (f, r) in cells, 3)
+        seen = tasks(TASKS, Split.DEV, partial(is_one_of, cells), 3)
         version, wall, cpu = parent, 0.0, time.process_time()
         if number:
             made = train_sft(folder, parent, rows[:number], (), config, 1)
@@ -214,6 +220,21 @@ def repair(folder: Path, config: TrainConfig) -> None:
     report("48 old rows instead", more.version)
 
 
+def speed(folder: Path) -> None:
+    """Print how long one action takes in the middle of an attempt."""
+    policy = load_policy(folder, untrained(folder, 0).version)
+    (row,) = demonstrations(tasks(1, Split.TRAIN, in_training, 8))
+    (task,) = tasks(1, Split.TRAIN, in_training, 8)
+    times = []
+    for number in range(200):
+        began = time.perf_counter()
+        policy.act(task.brief, row.turns[: number % len(row.turns)], Sampling(), number)
+        times.append(1e3 * (time.perf_counter() - began))
+    print(
+        f"\nOne action: median {median(times):.1f} ms, 95th percentile {sorted(times)[190]:.1f} ms"
+    )
+
+
 def main() -> None:
     torch.set_num_threads(1)
     config = TrainConfig()
@@ -221,6 +242,7 @@ def main() -> None:
     with TemporaryDirectory() as name:
         learning(Path(name), config)
         repair(Path(name), config)
+        speed(Path(name))
 
 
 if __name__ == "__main__":

@@ -90,3 +90,7 @@ def _load(path: Path | None, home: str | None, sandbox: str | None) -> CycleConf
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the file"
         raise ConfigError(f"{path or 'options'}: {field}: {first['msg']}") from None
+
+
+if __name__ == "__main__":
+    app()

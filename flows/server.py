@@ -97,7 +97,7 @@ def serving(home: Path) -> Iterator[Server]:
     try:
         yield Server(url, process, folder / "server.log")
     finally:
-        del os.environ["PREFECT_API_URL"]
+        os.environ.pop("PREFECT_API_URL", None)
         process.kill()
         process.wait()
 

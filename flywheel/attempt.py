@@ -13,6 +13,7 @@ from time import perf_counter
 from flywheel.errors import PolicyError, SandboxError
 from flywheel.grade import grade_artifacts
 from flywheel.policy import Action, Policy
+from flywheel.policy.scripted import ScriptedPolicy
 from flywheel.sandbox import ArtifactRefused, ExecResult, OpenSandbox, Sandbox, SandboxSpec
 from flywheel.tools import command, programs_for
 from schemas.attempt import (
@@ -40,7 +41,7 @@ POLICY_CAN_CAUSE = {
     InfraStage.MEMORY: Termination.MEMORY_LIMIT,
     InfraStage.DEADLINE: Termination.TIME_LIMIT,
 }
-"""Ends of an agent's sandbox that are the agent's failure."""
+"""Ends of a sandbox, while a call of the agent ran in it, that are the agent's failure."""
 
 
 @dataclass
@@ -66,7 +67,7 @@ def attempt(
     key: AttemptKey,
     clock: Callable[[], float],
     *,
-    last_try: bool = True,
+    died_before: bool = False,
 ) -> Attempt:
     """Run `policy` on `task` once and grade it in a second sandbox.
 
@@ -77,14 +78,17 @@ def attempt(
         setting: budget and sampling in force; part of the attempt's identity.
         key: identity; a rerun with the same key makes the same choices.
         clock: seconds since the epoch.
-        last_try: whether a sandbox that died is now held against the attempt.
+        died_before: the try before this one ended with a sandbox that died under a call. If this
+            one does too, and the reference survives, the attempt did it.
 
     Returns:
         The attempt. No exception escapes for anything that the policy, the sandbox, the model
         or the grader did: all of that is in the record.
     """
     started_at = clock()
-    rollout = run_policy(task.brief, policy, open_sandbox, setting, key, last_try=last_try)
+    rollout = run_policy(task.brief, policy, open_sandbox, setting, key)
+    if died_before and died_under_a_call(rollout) and _reference_survives(task, open_sandbox, key):
+        rollout.termination, rollout.infra = Termination.SANDBOX_KILLED, None
     began = perf_counter()
     grade, infra = ungraded(task), rollout.infra
     if infra is None:
@@ -129,24 +133,33 @@ def record(
 
 
 def run_policy(
-    brief: Brief,
-    policy: Policy,
-    open_sandbox: OpenSandbox,
-    setting: Setting,
-    key: AttemptKey,
-    *,
-    last_try: bool = True,
+    brief: Brief, policy: Policy, open_sandbox: OpenSandbox, setting: Setting, key: AttemptKey
 ) -> Rollout:
     """Run the agent's part in a fresh sandbox that holds the brief's files and tools only."""
-    rollout = Rollout()
+    rollout, began = Rollout(), perf_counter()
     try:
         with _agent_sandbox(brief, open_sandbox, setting, key) as sandbox:
+            rollout.seconds["boot"] = perf_counter() - began
             act(brief, policy, sandbox, setting, key, rollout)
     except SandboxError as error:
-        _blame(error.status, rollout, last_try=last_try)
+        by_policy = POLICY_CAN_CAUSE.get(error.status.stage) if rollout.calling else None
+        rollout.termination = by_policy or Termination.INFRASTRUCTURE
+        rollout.infra = None if by_policy else error.status
     except PolicyError as error:
         rollout.termination, rollout.infra = Termination.INFRASTRUCTURE, error.status
     return rollout
+
+
+def died_under_a_call(rollout: Rollout) -> bool:
+    """Tell whether the sandbox was lost while one of the policy's calls ran in it."""
+    return rollout.calling and rollout.infra is not None and rollout.infra.stage is InfraStage.TOOL
+
+
+def _reference_survives(task: TaskManifest, open_sandbox: OpenSandbox, key: AttemptKey) -> bool:
+    """Tell whether sandboxes work in this window for a policy that is known to be harmless."""
+    control = ScriptedPolicy("reference", task.sealed.reference)
+    setting = make_setting(task, control.version, "control", Sampling(temperature=0.0))
+    return run_policy(task.brief, control, open_sandbox, setting, key).infra is None
 
 
 def _agent_sandbox(
@@ -167,16 +180,6 @@ def labels_of(key: AttemptKey) -> dict[str, str]:
     return {"run": key.run_id, "attempt": key.attempt_id}
 
 
-def _blame(status: InfraStatus, rollout: Rollout, *, last_try: bool) -> None:
-    """Decide whether a dead sandbox is the agent's failure or infrastructure's."""
-    if status.stage in POLICY_CAN_CAUSE:
-        rollout.termination = POLICY_CAN_CAUSE[status.stage]
-    elif rollout.calling and status.stage is InfraStage.TOOL and last_try:
-        rollout.termination = Termination.SANDBOX_KILLED
-    else:
-        rollout.termination, rollout.infra = Termination.INFRASTRUCTURE, status
-
-
 def act(
     brief: Brief,
     policy: Policy,
@@ -190,9 +193,7 @@ def act(
 
     Fills `rollout` as it goes, so that a sandbox which dies leaves the turns made so far.
     """
-    began = perf_counter()
     sandbox.put(brief.environment.files, folder)
-    rollout.seconds["boot"] = perf_counter() - began
     rollout.termination = _turns(brief, policy, sandbox, setting, key, rollout, folder)
     _collect_artifacts(brief, sandbox, folder, rollout)
     rollout.seconds["tools"] = sum(turn.seconds for turn in rollout.turns)
@@ -209,10 +210,9 @@ def _turns(
 ) -> Termination:
     """Take turns; return how it ended."""
     budget, began, repairs = setting.budget, perf_counter(), 0
-    seed = int(key.attempt_id[-12:], 16)
     while len(rollout.turns) < budget.steps:
         asked = perf_counter()
-        action = policy.act(brief, tuple(rollout.turns), setting.sampling, seed)
+        action = policy.act(brief, tuple(rollout.turns), setting.sampling, key.seed)
         rollout.seconds["act"] += perf_counter() - asked
         rollout.tokens += len(action.tokens.completion) if action.tokens else 0
         left = budget.seconds - (perf_counter() - began)

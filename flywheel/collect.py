@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flywheel.attempt import attempt
 from flywheel.difficulty import final_tries
 from flywheel.policy import Policy
 from flywheel.sandbox import OpenSandbox
-from schemas.attempt import Attempt, AttemptKey, InfraStatus, Setting
+from schemas.attempt import Attempt, AttemptKey, InfraStage, InfraStatus, Setting
 from schemas.task import TaskManifest
 
 
@@ -63,7 +63,9 @@ def _tries(
     clock: Callable[[], float],
     retries: int,
 ) -> Iterator[Attempt]:
-    for number in range(retries + 1):
+    died = False
+    first = order.key.try_number
+    for number in range(first, first + retries + 1):
         made = attempt(
             order.task,
             policy,
@@ -71,11 +73,18 @@ def _tries(
             order.setting,
             order.key.model_copy(update={"try_number": number}),
             clock,
-            last_try=number == retries,
+            died_before=died,
         )
         yield made
         if made.infra is None or not made.infra.retryable:
             return
+        died = made.infra.stage is InfraStage.TOOL
+
+
+def order_again(order: Order, tries: Sequence[Attempt]) -> Order:
+    """Return the order for a further try, after those that were made."""
+    latest = max(made.key.try_number for made in tries)
+    return replace(order, key=order.key.model_copy(update={"try_number": latest + 1}))
 
 
 def infrastructure_faults(attempts: Sequence[Attempt]) -> tuple[InfraStatus, ...]:

@@ -16,6 +16,8 @@ from schemas.task import File, Grader, TaskManifest
 GRADE_SECONDS = 20.0
 """For one set of artifacts."""
 BOOT_SECONDS = 60.0
+ARTIFACTS_CAN_CAUSE = frozenset({InfraStage.TOOL, InfraStage.MEMORY, InfraStage.DEADLINE})
+"""Ends of the grader's sandbox that are tried again and then held against the artifacts."""
 GRADABLE = "gradable"
 """The check that an artifact fails when it brings the grader down."""
 
@@ -35,10 +37,10 @@ def grade_artifacts(
     """
     try:
         for _ in range(2):
-            (grade,) = grade_sets(task, [artifacts], open_sandbox, labels)
+            grade = _grade_once(task, artifacts, open_sandbox, labels)
             if grade.verdict is not Verdict.UNGRADED:
                 return grade, None
-        (control,) = grade_sets(task, [right_answer(task)], open_sandbox, labels)
+        control = _grade_once(task, right_answer(task), open_sandbox, labels)
     except SandboxError as error:
         return _ungraded(task.sealed.grader, str(error)), error.status
     if control.verdict is Verdict.PASSED:
@@ -50,6 +52,22 @@ def grade_artifacts(
         retryable=False,
     )
     return _ungraded(task.sealed.grader, grade.evidence), fault
+
+
+def _grade_once(
+    task: TaskManifest,
+    artifacts: Artifacts,
+    open_sandbox: OpenSandbox,
+    labels: Mapping[str, str],
+) -> Grade:
+    """Grade once; a sandbox that dies under the grader is a grader that fell over."""
+    try:
+        (grade,) = grade_sets(task, [artifacts], open_sandbox, labels)
+    except SandboxError as error:
+        if error.status.stage not in ARTIFACTS_CAN_CAUSE:
+            raise
+        return _ungraded(task.sealed.grader, str(error))
+    return grade
 
 
 def grade_sets(

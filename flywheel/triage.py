@@ -14,7 +14,6 @@ from schemas.attempt import LIMITS, Attempt, Termination, Turn, TurnStatus, Verd
 from schemas.failure import Failure, FailureLayer
 from schemas.task import ToolSpec
 
-
 MASK = "#"
 MAX_ERROR_CHARACTERS = 200
 MAX_EVIDENCE_CHARACTERS = 500

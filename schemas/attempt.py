@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, computed_field, model_validator
 
-from schemas.base import Count, Name, Record, Seconds, content_id
+from schemas.base import Count, Name, Record, Seconds, content_id, seed_from
 from schemas.task import Budget, File, ToolCall
 
 
@@ -216,6 +216,15 @@ class AttemptKey(Record):
         """Identity by content."""
         return content_id("att", self)
 
+    @property
+    def seed(self) -> int:
+        """Seed of the policy's randomness.
+
+        Arms that are compared share it, so that they differ by their policy and not by luck.
+        """
+        arm = self.arm if self.purpose is Purpose.COLLECT else ""
+        return seed_from(self.run_id, self.purpose, arm, self.version_id, self.index)
+
 
 class Attempt(Record):
     """Rollout + grade + infrastructure status."""
@@ -229,7 +238,7 @@ class Attempt(Record):
     grade: Grade
     trajectory: Trajectory
     seconds: Mapping[str, Seconds]
-    """Wall time by phase: boot, act (policy), tools, grade."""
+    """Wall time by phase: boot (of the agent's sandbox), act (policy), tools, grade."""
     completion_tokens: Count
     cost: Seconds
     """US dollars."""

@@ -74,7 +74,7 @@ class TrainConfig(Record):
     steps: Positive = 400
     batch: Positive = 8
     learning_rate: Annotated[float, Field(gt=0)] = 6e-3
-    rehearsal: Probability = 0.25
+    rehearsal: Probability = 0.5
     """Share of each batch from rows of earlier cycles."""
 
 

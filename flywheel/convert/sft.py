@@ -61,9 +61,10 @@ def select_rows(
     count: int,
     own_rows: int,
 ) -> tuple[SftExample, ...]:
-    """Return one row for each of an arm's first `count` slots: `own_rows` of its own successes,
-    in slot order, and the reference's demonstration for every other slot.
+    """Return one row for each of an arm's first `count` slots.
 
+    `own_rows` of its own successes, in slot order, and the reference's demonstration for every
+    other slot.
     With the same two numbers for every arm, arms differ in which tasks they drew and never in how
     many rows, or which kind of rows, they train on. A task version that fills several slots gives
     its successes in turn. Raises TrainingError where a slot lacks the row it needs, or where there

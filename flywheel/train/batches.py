@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from flywheel.policy.embedded.decoder import aliased
+from flywheel.policy.embedded.decoder import is_operand, rows_of
 from flywheel.policy.embedded.encoding import Allowed, Encoded
 from flywheel.policy.embedded.vocabulary import ALIASES, FIRST_ALIAS, PAD, ROWS
 
@@ -32,29 +32,27 @@ class Batch:
     """(B, T)"""
     at: Tensor
     """Positions of the choices, (B, M), 1 where there is none."""
-    is_name: Tensor
-    """(B, M)"""
-    is_operand: Tensor
-    """(B, M)"""
+    real: Tensor
+    """Which of them are choices, (B, M)."""
     allowed: Tensor
-    """(B, M, ROWS)"""
+    """What each is chosen from, (B, M, ROWS); everything where there is none."""
 
     @property
     def tokens(self) -> int:
         """How many tokens carry loss."""
-        return int(self.is_name.sum() + self.is_operand.sum())
+        return int(self.real.sum())
 
 
 class Rows:
     """Encoded demonstrations, padded to the longest."""
 
     def __init__(self, rows: Sequence[Encoded]) -> None:
-        sets: dict[Allowed, int] = {None: 0}
+        sets: dict[Allowed, int] = {tuple(range(ROWS)): 0}
         width = max(len(row.ids) for row in rows)
         most = max(len(row.targets) for row in rows)
         self.ids = torch.full((len(rows), width), PAD)
         self.at = torch.ones(len(rows), most, dtype=torch.long)
-        self.set = torch.full((len(rows), most), -1)
+        self.set = torch.zeros_like(self.at)
         self.reading = torch.zeros_like(self.ids)
         self.goals = torch.tensor([row.goal for row in rows])
         self.lengths = torch.tensor([len(row.ids) for row in rows])
@@ -65,9 +63,7 @@ class Rows:
             for index, (at, allowed) in enumerate(row.targets):
                 self.at[number, index] = at
                 self.set[number, index] = sets.setdefault(allowed, len(sets))
-        self.allowed = torch.zeros(len(sets), ROWS, dtype=torch.bool)
-        for names, number in sets.items():
-            self.allowed[number, list(names or range(ROWS))] = True
+        self.allowed = torch.stack([rows_of(allowed) for allowed in sets])
 
     def batch(self, chosen: Tensor, generator: torch.Generator) -> Batch:
         """Return rows `chosen`, (B,), cut to the longest of them, under new aliases."""
@@ -78,11 +74,10 @@ class Rows:
         order = torch.rand(len(chosen), ALIASES, generator=generator).argsort(1)
         redrawn = FIRST_ALIAS + order.gather(1, (ids - FIRST_ALIAS).clamp(0, ALIASES - 1))
         return Batch(
-            ids=torch.where(aliased(ids), redrawn, ids),
+            ids=torch.where(is_operand(ids), redrawn, ids),
             goals=self.goals[chosen],
             reading=places.gather(1, self.reading[chosen, :width]),
             at=self.at[chosen, :most],
-            is_name=sets > 0,
-            is_operand=sets == 0,
-            allowed=self.allowed[sets.clamp(0)],
+            real=sets > 0,
+            allowed=self.allowed[sets],
         )

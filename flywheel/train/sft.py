@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from flywheel.errors import SplitViolation, TrainingError
-from flywheel.policy.embedded.decoder import Weights, aliased, name_scores, pointer_scores, states
+from flywheel.policy.embedded.decoder import Weights, states, token_logprobs
 from flywheel.policy.embedded.encoding import Encoded, encode, keys_of
 from flywheel.policy.embedded.vocabulary import Vocabulary
 from flywheel.train.batches import Batch, Rows
@@ -22,7 +22,7 @@ from schemas.training import PolicyVersion, SftExample
 
 WARM_UP = 0.1
 """Share of the steps in which the learning rate rises; then it falls as a cosine."""
-WEIGHT_DECAY, BETAS, MAX_GRADIENT = 1.0, (0.9, 0.98), 1.0
+WEIGHT_DECAY, BETAS, MAX_GRADIENT = 2.0, (0.9, 0.98), 1.0
 
 
 def train_sft(
@@ -81,16 +81,9 @@ def train_sft(
 def sft_loss(weights: Weights, batch: Batch) -> Tensor:
     """Return the mean negative log-likelihood, in nats, of the batch's call tokens."""
     context = states(weights, batch.ids, batch.goals, batch.reading)
-    front = (batch.at - 1)[..., None].expand(-1, -1, context.shape[2])
-    chooser, target = context.gather(1, front), batch.ids.gather(1, batch.at)
-    names = name_scores(weights, chooser, batch.allowed).log_softmax(-1)
-    named = names.gather(-1, target[..., None])[..., 0][batch.is_name]
-    position = torch.arange(batch.ids.shape[1])
-    seen = aliased(batch.ids)[:, None] & (position < batch.at[..., None])
-    same = (batch.ids[:, None] == target[..., None])[batch.is_operand]
-    scores = pointer_scores(weights, chooser, context, seen)[batch.is_operand]
-    pointed = scores.masked_fill(~same, -torch.inf).logsumexp(-1) - scores.logsumexp(-1)
-    return -(named.sum() + pointed.sum()) / batch.tokens
+    logprobs = token_logprobs(weights, context, batch.ids, batch.at, batch.allowed)
+    said = logprobs.gather(2, batch.ids.gather(1, batch.at)[..., None])[..., 0]
+    return -said[batch.real].mean()
 
 
 def _check(rows: Sequence[SftExample], rehearsal: Sequence[SftExample]) -> None:
@@ -174,13 +167,13 @@ def _descend(
             group["lr"] = peak * _warmth(step / steps)
         batch = rows.batch(chosen, generator)
         loss = sft_loss(weights, batch)
-        if not math.isfinite(losses_value := loss.item()):
-            raise TrainingError(f"the loss is {losses_value} at step {step}: lower learning_rate")
+        losses.append(loss.item())
+        if not math.isfinite(losses[-1]):
+            raise TrainingError(f"the loss is {losses[-1]} at step {step}: lower learning_rate")
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), MAX_GRADIENT)
         optimiser.step()
-        losses.append(losses_value)
         tokens += batch.tokens
         if on_step is not None:
             on_step(step + 1, steps)

@@ -45,13 +45,13 @@ def command(home: Path, config: dict[str, Any]) -> list[str]:
     return [*run, "--home", str(home), "--config", str(path)]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def environment(server: str) -> dict[str, str]:
     """The environment in which cycles run."""
-    return {**os.environ, "PREFECT_API_URL": server}
+    return {**os.environ, "PREFECT_API_URL": server, "PREFECT_LOGGING_LEVEL": "CRITICAL"}
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_cycle(environment: dict[str, str]) -> Run:
     """Run one cycle to its end."""
 
@@ -68,3 +68,12 @@ def run_cycle(environment: dict[str, str]) -> Run:
         return done
 
     return run
+
+
+@pytest.fixture(scope="session")
+def two_cycles(tmp_path_factory: pytest.TempPathFactory, run_cycle: Run) -> Path:
+    """A home in which two small cycles were run, for tests that only look."""
+    home = tmp_path_factory.mktemp("two") / "home"
+    for _ in range(2):
+        run_cycle(home)
+    return home

@@ -24,63 +24,62 @@ def rows(home: Path, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
-def test_the_second_cycle_judges_what_the_first_one_wrote(tmp_path: Path, run_cycle: Run) -> None:
-    home = tmp_path / "home"
-    first = run_cycle(home)
-    page = Path(re.search(r"report: (.+)", first.stdout)[1])  # type: ignore[index]
-    assert page.name == "cycle-0001.html"
-    text = page.read_text()
-    assert "Did it help?" in text
-    assert "None: no earlier cycle left an open one." in text
-    written = rows(home, "SELECT hypothesis_id, claim FROM hypotheses")
+def page(home: Path, number: int) -> str:
+    return (home / "reports" / f"cycle-{number:04d}.html").read_text("utf-8")
+
+
+def test_the_second_cycle_judges_what_the_first_one_wrote(two_cycles: Path) -> None:
+    assert "None: no earlier cycle left an open one." in page(two_cycles, 1)
+    written = rows(two_cycles, "SELECT hypothesis_id FROM hypotheses WHERE cycle_id = 'cycle-0001'")
     assert written
-    second = run_cycle(home)
-    text = Path(re.search(r"report: (.+)", second.stdout)[1]).read_text()  # type: ignore[index]
-    verdicts = dict(rows(home, "SELECT hypothesis_id, judgement FROM hypothesis_verdicts"))
-    assert set(verdicts) == {hypothesis for hypothesis, _ in written}
-    for hypothesis, _ in written:
-        assert hypothesis in text
-        assert verdicts[hypothesis] in text
-    assert rows(home, "SELECT cycle_id FROM promotions ORDER BY 1") == [
-        ("cycle-0001",),
-        ("cycle-0002",),
-    ]
-
-
-def test_a_page_fetches_nothing_and_escapes_everything(tmp_path: Path, run_cycle: Run) -> None:
-    home = tmp_path / "home"
-    run_cycle(home)
-    text = (home / "reports" / "cycle-0001.html").read_text()
-    assert not re.search(r"(src|href)\s*=|@import|url\(|https?://", text)
-    assert "<script" not in text
-
-
-def test_counts_add_up_and_arms_are_equal(tmp_path: Path, run_cycle: Run) -> None:
-    home = tmp_path / "home"
-    run_cycle(home)
-    funnel = rows(
-        home,
-        "SELECT drawn, pending, not_returned, returned, infrastructure, ungraded, graded, accepted "
-        "FROM dispatch_funnel",
+    verdicts = dict(rows(two_cycles, "SELECT hypothesis_id, judgement FROM hypothesis_verdicts"))
+    assert set(verdicts) == {hypothesis for (hypothesis,) in written}
+    for hypothesis, judgement in verdicts.items():
+        assert hypothesis in page(two_cycles, 2)
+        assert judgement in page(two_cycles, 2)
+    tested = rows(
+        two_cycles,
+        "SELECT DISTINCT source ->> 'hypothesis' FROM tasks WHERE source ->> 'kind' = 'hypothesis'",
     )
-    assert len(funnel) == 3
-    for drawn, pending, lost, returned, infra, ungraded, graded, accepted in funnel:
-        assert drawn == 20 == pending + lost + returned
+    assert {hypothesis for (hypothesis,) in tested} <= set(verdicts)
+
+
+def test_a_page_fetches_nothing_and_runs_nothing(two_cycles: Path) -> None:
+    assert not re.search(r"<(script|link|iframe|img)\b|@import|url\(", page(two_cycles, 2))
+
+
+def test_counts_add_up_and_arms_are_equal(two_cycles: Path) -> None:
+    funnel = rows(
+        two_cycles,
+        "SELECT drawn, pending, not_returned, returned, infrastructure, ungraded, graded, accepted,"
+        " trained_rows FROM dispatch_funnel",
+    )
+    assert len(funnel) == 6
+    for drawn, pending, lost, returned, infra, ungraded, graded, accepted, trained in funnel:
+        assert drawn == trained == 20 == pending + lost + returned
         assert returned == infra + ungraded + graded
         assert accepted == graded
-    trained = rows(home, "SELECT own_rows, teacher_rows, parent FROM arm_trainings")
-    assert len(set(trained)) == 1
-    assert sum(trained[0][:2]) == 20
-    leaked = rows(home, "SELECT count(*) FROM attempts WHERE purpose = 'holdout'")
-    assert leaked == [(0,)]
+    trained = rows(two_cycles, "SELECT cycle_id, own_rows, teacher_rows, parent FROM arm_trainings")
+    assert len(trained) == 6
+    assert len(set(trained)) == 2
+
+
+def test_nothing_of_the_holdout_is_in_the_store_or_in_what_is_published(two_cycles: Path) -> None:
+    holdout = "SELECT count(*) FROM attempts WHERE purpose = 'holdout'"
+    assert rows(two_cycles, holdout) == [(0,)]
+    with duckdb.connect(str(two_cycles / "snapshot.duckdb"), read_only=True) as snapshot:
+        assert snapshot.execute(holdout).fetchall() == [(0,)]
+        attempted = snapshot.execute(
+            "SELECT count(*) FROM attempts JOIN task_splits USING (task_id) "
+            "WHERE split = 'holdout' AND purpose <> 'screen'"
+        ).fetchall()
+    assert attempted == [(0,)]
 
 
 def test_the_notebook_tells_a_tasks_story_from_the_snapshot(
-    tmp_path: Path, run_cycle: Run, monkeypatch: pytest.MonkeyPatch
+    two_cycles: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = tmp_path / "home"
-    run_cycle(home)
-    monkeypatch.setenv("FLYWHEEL_HOME", str(home))
+    monkeypatch.setenv("FLYWHEEL_HOME", str(two_cycles))
     path = Path(__file__).parents[2] / "notebooks" / "01_follow_one_task.ipynb"
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=120).execute()

@@ -34,13 +34,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return request.getfixturevalue(request.param)
 
 
-def try_it(
-    task: TaskManifest,
-    policy: object,
-    open_sandbox: OpenSandbox,
-    *,
-    last_try: bool = True,
-) -> Attempt:
+def try_it(task: TaskManifest, policy: object, open_sandbox: OpenSandbox) -> Attempt:
     order = order_for(task, policy.version)  # type: ignore[attr-defined]
     return attempt(
         task,
@@ -49,7 +43,6 @@ def try_it(
         order.setting,
         order.key,
         time.time,
-        last_try=last_try,
     )
 
 
@@ -192,28 +185,76 @@ def test_a_policy_that_can_not_be_asked_is_infrastructure(bubblewrap: Backend) -
     assert made.reward is None
 
 
-def dies(argv: list[str], call: Callable[[], ExecResult]) -> ExecResult:
-    if argv[0] != GRADER and argv[1] == "write-csv":
-        raise SandboxError(InfraStage.TOOL, "worker-lost", "planted")
-    return call()
+def collected(
+    task: TaskManifest, policy: ScriptedPolicy, open_sandbox: OpenSandbox
+) -> list[Attempt]:
+    order = order_for(task, policy.version)
+    made = collect(
+        [order], policy, open_sandbox, time.time, workers=1, retries=2, on_attempt=lambda: None
+    )
+    return list(made)
 
 
-def test_a_sandbox_that_dies_under_a_call_in_every_try_is_the_attempts_failure(
+def dies_under(tool: str, times: int = 99) -> Meddle:
+    """The sandbox is lost under each call of `tool`, `times` times."""
+    left = [times]
+
+    def meddle(argv: list[str], call: Callable[[], ExecResult]) -> ExecResult:
+        if argv[1] == tool and left[0]:
+            left[0] -= 1
+            raise SandboxError(InfraStage.TOOL, "worker-lost", "planted")
+        return call()
+
+    return meddle
+
+
+def test_a_sandbox_that_dies_under_an_attempt_again_is_its_failure_if_the_reference_survives(
     bubblewrap: Backend,
 ) -> None:
     """Else a policy could erase its failures by killing the sandbox."""
-    task = real_task()
-    made = collect(
-        [order_for(task, solve(task).version)],
-        solve(task),
-        faulty(bubblewrap.open, dies),
-        time.time,
-        workers=1,
-        retries=2,
-        on_attempt=lambda: None,
+    task = real_task("keep-last")
+    killer = (ToolCall(tool="sort", arguments={"order": "descending"}),)
+    made = collected(
+        task, ScriptedPolicy("killer", killer), faulty(bubblewrap.open, dies_under("sort"))
     )
-    assert [a.infra is None for a in made] == [False, False, True]
+    assert [a.infra is None for a in made] == [False, True]
     assert (made[-1].termination, made[-1].reward) == (Termination.SANDBOX_KILLED, 0.0)
+
+
+def test_a_sandbox_that_dies_under_the_reference_too_is_infrastructure(
+    bubblewrap: Backend,
+) -> None:
+    task = real_task()
+    made = collected(task, solve(task), faulty(bubblewrap.open, dies_under("write-csv")))
+    assert [a.reward for a in made] == [None, None, None]
+    assert {a.termination for a in made} == {Termination.INFRASTRUCTURE}
+
+
+def test_a_sandbox_that_dies_once_is_tried_again_and_forgiven(bubblewrap: Backend) -> None:
+    task = real_task()
+    made = collected(task, solve(task), faulty(bubblewrap.open, dies_under("write-csv", 1)))
+    assert [a.verdict for a in made] == [Verdict.UNGRADED, Verdict.PASSED]
+
+
+@pytest.mark.parametrize("stage", [InfraStage.DEADLINE, InfraStage.MEMORY])
+def test_what_ends_a_sandbox_is_the_policys_doing_only_while_its_call_runs(
+    bubblewrap: Backend, stage: InfraStage
+) -> None:
+    @contextmanager
+    def never(spec: SandboxSpec) -> Iterator[Sandbox]:
+        raise SandboxError(stage, "planted", "planted")
+        yield
+
+    def meddle(argv: list[str], call: Callable[[], ExecResult]) -> ExecResult:
+        if argv[1] == "write-csv":
+            raise SandboxError(stage, "planted", "planted")
+        return call()
+
+    task = real_task()
+    at_boot = try_it(task, solve(task), never)
+    assert (at_boot.reward, at_boot.termination) == (None, Termination.INFRASTRUCTURE)
+    under_a_call = try_it(task, solve(task), faulty(bubblewrap.open, meddle))
+    assert (under_a_call.reward, under_a_call.infra) == (0.0, None)
 
 
 def grader_fails_on(marked: bytes | None, times: int) -> Meddle:
@@ -247,6 +288,20 @@ def test_artifacts_that_bring_the_grader_down_while_it_grades_the_right_answer_h
     meddle = grader_fails_on(b"exists\tfail", 99)
     made = try_it(task, lazy, faulty(bubblewrap.open, meddle))
     assert (made.verdict, made.reward, made.infra) == (Verdict.FAILED, 0.0, None)
+    assert [check.name for check in made.grade.checks] == ["gradable"]
+
+
+def test_artifacts_that_kill_the_graders_sandbox_have_failed(bubblewrap: Backend) -> None:
+    task = real_task()
+
+    def meddle(argv: list[str], call: Callable[[], ExecResult]) -> ExecResult:
+        result = call()
+        if argv[0] == GRADER and b"exists\tfail" in result.output:
+            raise SandboxError(InfraStage.TOOL, "worker-lost", "planted")
+        return result
+
+    made = try_it(task, ScriptedPolicy("lazy", ()), faulty(bubblewrap.open, meddle))
+    assert (made.reward, made.infra) == (0.0, None)
     assert [check.name for check in made.grade.checks] == ["gradable"]
 
 

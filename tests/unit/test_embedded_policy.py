@@ -1,7 +1,6 @@
 """The embedded policy acts within the grammar, purely, and reports what it drew."""
 
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,15 +11,9 @@ from hypothesis import strategies as st
 
 from flywheel.errors import PolicyError
 from flywheel.policy.embedded import EmbeddedPolicy
-from flywheel.policy.embedded.decoder import (
-    aliased,
-    initial_weights,
-    name_scores,
-    pointer_scores,
-    states,
-)
+from flywheel.policy.embedded.decoder import initial_weights, rows_of, states, token_logprobs
 from flywheel.policy.embedded.encoding import MAX_TOKENS, encode, read_on
-from flywheel.policy.embedded.vocabulary import GUESTS, ROWS, Vocabulary
+from flywheel.policy.embedded.vocabulary import GUESTS, Vocabulary
 from flywheel.train import load_policy, train_sft, untrained
 from schemas.attempt import Sampling, Tokens, Turn, TurnStatus
 from schemas.config import TrainConfig
@@ -50,7 +43,7 @@ def fresh(seed: int = 0) -> EmbeddedPolicy:
 
 def recomputed(
     policy: EmbeddedPolicy, brief: Brief, turns: tuple[Turn, ...], call: ToolCall, tokens: Tokens
-) -> Iterator[torch.Tensor]:
+) -> torch.Tensor:
     """The scores of all tokens at each position of the completion, from one pass over all."""
     made = Turn(call=call, raw="", status=TurnStatus.OK, observation="", policy_version="x")
     whole = encode(policy.vocabulary, brief.goal, brief.tools, (*turns, made))
@@ -59,17 +52,9 @@ def recomputed(
     reading = torch.tensor([whole.reading[:length]]).float()
     context = states(policy.weights, ids, torch.tensor([whole.goal]), reading)
     allowed = dict(whole.targets)
-    for at in range(len(tokens.prompt), length):
-        names, chooser = allowed[at], context[:, at - 1 : at]
-        if names is not None:
-            mask = torch.zeros(1, 1, ROWS, dtype=torch.bool)
-            mask[0, 0, list(names)] = True
-            yield name_scores(policy.weights, chooser, mask)[0, 0].log_softmax(0)
-        else:
-            seen = aliased(ids) & (torch.arange(length) < at)
-            scores = pointer_scores(policy.weights, chooser, context, seen[:, None])[0, 0]
-            share = torch.zeros(ROWS).index_add(0, ids[0], scores.softmax(0))
-            yield share.log()
+    at = torch.arange(len(tokens.prompt), length)[None]
+    masks = torch.stack([rows_of(allowed[int(position)]) for position in at[0]])[None]
+    return token_logprobs(policy.weights, context, ids, at, masks)[0]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0])

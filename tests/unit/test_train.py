@@ -14,9 +14,11 @@ import torch
 
 from flywheel.errors import SplitViolation, TrainingError
 from flywheel.policy.embedded import EmbeddedPolicy
-from flywheel.policy.embedded.decoder import initial_weights
+from flywheel.policy.embedded.decoder import initial_weights, is_operand
+from flywheel.policy.embedded.encoding import encode
 from flywheel.policy.embedded.vocabulary import Vocabulary
 from flywheel.train import load_policy, train_sft, untrained
+from flywheel.train.batches import Rows
 from schemas.attempt import Sampling
 from schemas.config import TrainConfig
 from schemas.lineage import Split
@@ -102,6 +104,24 @@ def brief_of(row: SftExample) -> Brief:
     """A brief with the row's goal and tools."""
     brief = real_task("keep-last").brief
     return brief.model_copy(update={"goal": row.goal, "tools": row.tools})
+
+
+def test_each_use_of_a_row_redraws_its_aliases_one_to_one_and_keeps_the_order_of_reading() -> None:
+    row = ROWS[0]
+    encoded = encode(Vocabulary(), row.goal, row.tools, row.turns)
+    rows, generator = Rows([encoded]), torch.Generator().manual_seed(0)
+    one, two = (rows.batch(torch.tensor([0]), generator) for _ in range(2))
+    ids, operand = torch.tensor(encoded.ids), is_operand(torch.tensor(encoded.ids))
+    for batch in (one, two):
+        pairs = set(zip(ids[operand].tolist(), batch.ids[0][operand].tolist(), strict=True))
+        assert len(pairs) == len(encoded.literals) == len({alias for _, alias in pairs})
+        assert torch.equal(batch.ids[0][~operand], ids[~operand])
+        assert is_operand(batch.ids[0][operand]).all()
+        assert (batch.reading[0, : encoded.goal].diff() > 0).all()
+        told = torch.tensor(encoded.reading)
+        assert torch.equal(batch.reading[0], batch.reading[0, : encoded.goal][told])
+    assert not torch.equal(one.ids, two.ids)
+    assert not torch.equal(one.reading, two.reading)
 
 
 def test_exactly_the_configured_steps_are_made_and_call_tokens_alone_are_counted(

@@ -2,9 +2,8 @@
 
 A goal's token sees its neighbours on both sides; all that follows sees every earlier turn and, of
 the goal, the stretch around its reading position. The narrow views are what makes a small number
-of demonstrations enough: whole goals can't be learned by heart. A name (tool or choice) is scored
-by its own embedding row, an operand by pointing (Vinyals et al. 2015): its probability is the
-attention that its occurrences in the context get.
+of demonstrations enough: whole goals can't be learned by heart. A token is generated, scored by its
+embedding row, or copied from where it stands in the context; an operand is only ever copied.
 
 Shapes: B rows, T tokens, M choices (tokens of calls), D width.
 """
@@ -23,6 +22,10 @@ SPAN = 3
 NEAR, BEHIND, AHEAD = 4, 4, 32
 """How far a goal's token sees within the goal, and a turn's token behind and ahead in it."""
 ROTARY_BASE = 1000.0
+COPY_BIAS = -2.0
+"""So that an untrained model generates more than it copies."""
+SMALLEST = 1e-38
+"""Keeps an underflow from becoming an infinite loss."""
 Weights = Mapping[str, Tensor]
 
 
@@ -65,63 +68,61 @@ def states(weights: Weights, ids: Tensor, goals: Tensor, reading: Tensor) -> Ten
     return _normed(x)
 
 
-def name_scores(weights: Weights, chooser: Tensor, allowed: Tensor) -> Tensor:
-    """Return the score of each name at each choice, (B, M, ROWS); -inf: not allowed.
+def token_logprobs(
+    weights: Weights, context: Tensor, ids: Tensor, at: Tensor, allowed: Tensor
+) -> Tensor:
+    """Return the log-probability of each token at each choice, (B, M, ROWS); -inf: not allowed.
+
+    One softmax over the rows to generate from and the tokens in front to copy from (See et al.
+    2017); a token's probability is the sum of both. At least one must be allowed.
 
     Args:
         weights: the model.
-        chooser: the states in front of the choices, (B, M, D).
+        context: the states of all tokens, (B, T, D).
+        ids: the tokens, (B, T).
+        at: positions of the choices, (B, M), from 1 to T.
         allowed: what the grammar allows, (B, M, ROWS).
     """
-    scores = chooser @ weights["name"] @ weights["embedding"].T * WIDTH**-0.5
-    return scores.masked_fill(~allowed, -torch.inf)
+    chooser = context.gather(1, (at - 1)[..., None].expand(-1, -1, WIDTH))
+    generated = chooser @ weights["name"] @ weights["embedding"].T * WIDTH**-0.5
+    generated = generated.masked_fill(~allowed | is_operand(torch.arange(ROWS)), -torch.inf)
+    sources = ids[:, None].expand(-1, at.shape[1], -1)
+    front = torch.arange(ids.shape[1]) < at[..., None]
+    copied = (chooser @ weights["query"]) @ (context @ weights["key"]).transpose(1, 2)
+    copied = copied * WIDTH**-0.5 + COPY_BIAS
+    copied = copied.masked_fill(~(front & allowed.gather(2, sources)), -torch.inf)
+    shares = torch.cat((generated, copied), dim=2).softmax(2)
+    total = shares[..., :ROWS].scatter_add(2, sources, shares[..., ROWS:])
+    return total.clamp(min=SMALLEST).log().masked_fill(~allowed, -torch.inf)
 
 
-def pointer_scores(weights: Weights, chooser: Tensor, context: Tensor, at: Tensor) -> Tensor:
-    """Return the score of each token of the context at each choice, (B, M, T).
-
-    Args:
-        weights: the model.
-        chooser: the states in front of the choices, (B, M, D).
-        context: all states, (B, T, D).
-        at: which tokens may be pointed at, (B, M, T).
-    """
-    query, key = chooser @ weights["query"], context @ weights["key"]
-    scores = query @ key.transpose(1, 2) * WIDTH**-0.5
-    return scores.masked_fill(~at, -torch.inf)
-
-
-def next_scores(
-    weights: Weights,
-    ids: Sequence[int],
-    goal: int,
-    reading: Sequence[int],
-    allowed: tuple[int, ...] | None,
+def next_logprobs(
+    weights: Weights, ids: Sequence[int], goal: int, reading: Sequence[int], allowed: Tensor
 ) -> Tensor:
-    """Return the log-probability of every token after `ids`, (ROWS,); -inf: not allowed.
+    """Return the log-probability of each token after `ids`, (ROWS,); -inf: not allowed.
 
     Args:
         weights: the model.
         ids: all tokens so far.
         goal: how many of them are the goal.
         reading: their reading positions.
-        allowed: the names to choose from; None: the operands in front.
+        allowed: what the grammar allows, (ROWS,).
     """
     with torch.inference_mode():
-        tokens = torch.tensor([ids])
+        tokens, end = torch.tensor([ids]), torch.tensor([[len(ids)]])
         context = states(weights, tokens, torch.tensor([goal]), torch.tensor([reading]).float())
-        chooser = context[:, -1:]
-        if allowed is not None:
-            mask = torch.zeros(1, 1, ROWS, dtype=torch.bool)
-            mask[..., list(allowed)] = True
-            return name_scores(weights, chooser, mask)[0, 0].log_softmax(0)
-        pointed = pointer_scores(weights, chooser, context, aliased(tokens)[:, None])[0, 0]
-        share = torch.zeros(ROWS).index_add(0, tokens[0], pointed.softmax(0))
-        return share.log()
+        return token_logprobs(weights, context, tokens, end, allowed[None, None])[0, 0]
 
 
-def aliased(ids: Tensor) -> Tensor:
-    """Tell which ids are aliases."""
+def rows_of(allowed: tuple[int, ...] | None) -> Tensor:
+    """Return a mask of the rows in `allowed`, None standing for all operands, (ROWS,)."""
+    if allowed is None:
+        return is_operand(torch.arange(ROWS))
+    return torch.zeros(ROWS, dtype=torch.bool).index_fill(0, torch.tensor(allowed), True)
+
+
+def is_operand(ids: Tensor) -> Tensor:
+    """Tell which ids are aliases: these can be copied only."""
     return (ids >= FIRST_ALIAS) & (ids < FIRST_ALIAS + ALIASES)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from flywheel.policy import Action
-from flywheel.policy.embedded.decoder import Weights, next_scores
+from flywheel.policy.embedded.decoder import Weights, next_logprobs, rows_of
 from flywheel.policy.embedded.encoding import (
     Allowed,
     Encoded,
@@ -69,17 +69,17 @@ class _Speech:
         self, weights: Weights, prompt: Encoded, sampling: Sampling, seed: int, turn: int
     ) -> None:
         self.weights, self.sampling, self.goal = weights, sampling, prompt.goal
-        order = torch.randperm(ALIASES, generator=torch.Generator().manual_seed(seed)).tolist()
+        order = torch.randperm(ALIASES, generator=generator_of(seed)).tolist()
         self.ids = [FIRST_ALIAS + order[i - FIRST_ALIAS] if is_alias(i) else i for i in prompt.ids]
         self.literal = {FIRST_ALIAS + order[n]: text for n, text in enumerate(prompt.literals)}
         self.reading = list(prompt.reading)
         self.spoken = len(prompt.ids)
         self.logprobs: list[float] = []
-        self.generator = torch.Generator().manual_seed(seed_from(seed, turn))
+        self.generator = generator_of(seed, turn)
 
     def say(self, allowed: Allowed) -> int:
         """Draw the next token from `allowed` (None: the operands in front) and return it."""
-        scores = next_scores(self.weights, self.ids, self.goal, self.reading, allowed)
+        scores = next_logprobs(self.weights, self.ids, self.goal, self.reading, rows_of(allowed))
         token, logprob = _draw(scores, self.sampling, self.generator)
         self.ids.append(token)
         self.logprobs.append(logprob)
@@ -97,6 +97,11 @@ class _Speech:
         return Tokens(
             prompt=tuple(prompt), completion=tuple(completion), logprobs=tuple(self.logprobs)
         )
+
+
+def generator_of(*parts: int) -> torch.Generator:
+    """Return a generator of its own, a function of `parts`."""
+    return torch.Generator().manual_seed(seed_from(*parts))
 
 
 def _draw(scores: Tensor, sampling: Sampling, generator: torch.Generator) -> tuple[int, float]:
