@@ -33,7 +33,14 @@ Sandbox = Annotated[
 
 
 @app.command()
-def run(config: ConfigFile = None, home: Home = None, sandbox: Sandbox = None) -> None:
+def run(
+    config: ConfigFile = None,
+    home: Home = None,
+    sandbox: Sandbox = None,
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="First close an interrupted cycle, without verdict.")
+    ] = False,
+) -> None:
     """Run one cycle, or finish the one that was interrupted.
 
     The first cycle makes a founding pool of tasks and starts from an untrained policy. Each
@@ -42,6 +49,10 @@ def run(config: ConfigFile = None, home: Home = None, sandbox: Sandbox = None) -
     began = perf_counter()
     try:
         chosen = _load(config, home, sandbox)
+        if abandon:
+            from flows.cycle import abandon as close_unfinished
+
+            typer.echo(close_unfinished(chosen), err=True)
         with serving(Path(chosen.home)) as server:
             from flows.nightly import nightly
 
@@ -52,7 +63,7 @@ def run(config: ConfigFile = None, home: Home = None, sandbox: Sandbox = None) -
     except KeyboardInterrupt:
         sys.exit("interrupted: what is done is kept; the same command goes on from here")
     except FlywheelError as error:
-        sys.exit(f"{type(error).__name__}: {error}")
+        sys.exit(_printable(error))
 
 
 @app.command()
@@ -63,13 +74,19 @@ def report(home: Home = None) -> None:
     try:
         typer.echo(f"report: {republish(_load(None, home, None))}")
     except FlywheelError as error:
-        sys.exit(f"{type(error).__name__}: {error}")
+        sys.exit(_printable(error))
 
 
 @app.command()
 def config() -> None:
     """Print the default configuration as JSON, to edit and pass to `flywheel run --config`."""
     typer.echo(CycleConfig().model_dump_json(indent=2))
+
+
+def _printable(error: FlywheelError) -> str:
+    """Return an error as one safe line: its evidence may hold what an agent wrote."""
+    text = f"{type(error).__name__}: {error}"
+    return "".join(mark if mark.isprintable() else " " for mark in text)
 
 
 def _load(path: Path | None, home: str | None, sandbox: str | None) -> CycleConfig:

@@ -7,9 +7,10 @@ it was when the same command is run again.
 
 from prefect import flow
 
+from flows.cycle import begin, finish
 from flows.progress import Progress, terminal
 from flows.report import publish
-from flows.runtime import begin, finish, open_room
+from flows.runtime import open_room
 from flows.steps.failures import cluster, triage
 from flows.steps.hypotheses import hypothesise, judge
 from flows.steps.learning import convert, train
@@ -39,5 +40,6 @@ def nightly(config: CycleConfig = CycleConfig()) -> str:  # noqa: B008 (shown in
         promote(room, cycle)  #      report, rule           → the next parent
         judge(room, cycle)  #        open hypotheses        → verdicts
         hypothesise(room, cycle)  #  clusters, dev numbers  → new hypotheses
+        page = publish(room, cycle)
         finish(room, cycle)
-        return str(publish(room, cycle))
+        return str(page)

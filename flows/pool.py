@@ -6,7 +6,9 @@ from functools import cached_property
 
 from flows.runtime import Room
 from flywheel.attempt import HARNESS_VERSION
+from flywheel.propose import holdout_uri
 from flywheel.store import read
+from schemas.config import CycleConfig
 from schemas.lineage import Split, SplitAssignment
 from schemas.task import ScreenReport, ScreenVerdict, TaskManifest
 
@@ -61,6 +63,18 @@ class Pool:
             for version, event in self.admitted.items()
             if event.split is split and version in self.trust
         ]
+
+
+def holdout_in_force(pool: Pool, config: CycleConfig) -> list[SplitAssignment]:
+    """Return the assignments of the holdout generation that the configuration names.
+
+    They make up the holdout's version, whether or not each task can be attempted at present.
+    """
+    return [
+        event
+        for version, event in pool.admitted.items()
+        if event.split is Split.HOLDOUT and pool.tasks[version].source.uri == holdout_uri(config)
+    ]
 
 
 def load_pool(room: Room) -> Pool:

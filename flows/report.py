@@ -4,6 +4,7 @@ from pathlib import Path
 from time import time
 
 from rich.table import Table as Grid
+from rich.text import Text
 
 from flows.runtime import Room
 from flywheel.attempt import HARNESS_VERSION
@@ -46,15 +47,18 @@ LIMITS = (
     "rule combination or lineage: a gain on families never generated is not measured.",
     "Dev steers promotion every night and is therefore not independent for long; the holdout is "
     "read only at a promotion, and the reads are counted.",
-    "`Clean` means: no shared operand, rule combination, parent or duplicate. Nothing else was "
-    "checked.",
+    "Dev and holdout share no operand, rule combination, parent or duplicate with training; no "
+    "other kind of contamination was looked for.",
+    "A greedy policy still draws its aliases by chance: the same weights can pass and fail a task. "
+    "Arms share the aliases of a task, so that they differ by their weights.",
 )
 
 
 def publish(room: Room, cycle: Cycle) -> Path:
     """Write the page and the snapshot, show the table, and return the page's path."""
-    data = gather(room.store, cycle, _conditions(room))
+    data = gather(room.store, cycle)
     page = write_page(room.home, cycle, data)
+    room.progress.say(room.account())
     publish_snapshot(room.store, room.home / "snapshot.duckdb")
     room.progress.console.print(_grid(data))
     return page
@@ -75,7 +79,7 @@ def republish(config: CycleConfig) -> Path:
         cycles = [cycle for cycle in read(store, Cycle) if cycle.cycle_id in promoted]
         if not cycles:
             raise ConfigError(f"{home} holds no complete cycle: run one first")
-        return write_page(home, cycles[-1], gather(store, cycles[-1], {}))
+        return write_page(home, cycles[-1], gather(store, cycles[-1]))
     finally:
         close(store)
 
@@ -90,7 +94,7 @@ def write_page(home: Path, cycle: Cycle, data: ReportData) -> Path:
     return page
 
 
-def gather(store: Store, cycle: Cycle, conditions: dict[str, str]) -> ReportData:
+def gather(store: Store, cycle: Cycle) -> ReportData:
     """Read what a cycle's page says."""
     mine = ("cycle_id = ?", [cycle.cycle_id])
     hypotheses = {h.hypothesis_id: h for h in read(store, Hypothesis)}
@@ -109,7 +113,7 @@ def gather(store: Store, cycle: Cycle, conditions: dict[str, str]) -> ReportData
         posteriors=read(store, Posterior, "policy_version = ?", [cycle.parent]),
         trained=[(t, versions[t.version]) for t in read(store, ArmTraining, *mine)],
         tables=[_table(store, cycle, title, *query) for title, query in QUERIES.items()],
-        conditions=conditions,
+        conditions=_conditions(cycle),
         limits=LIMITS,
     )
 
@@ -121,23 +125,29 @@ def _table(store: Store, cycle: Cycle, title: str, note: str, query: str) -> Tab
     return Table(title, note, tuple(frame.columns), rows, query.replace("?", f"'{cycle.cycle_id}'"))
 
 
-def _conditions(room: Room) -> dict[str, str]:
+def _conditions(cycle: Cycle) -> dict[str, str]:
+    rule = cycle.config.promotion
     return {
-        "Sandbox": room.backend.name,
-        "Sandbox digest": room.backend.digest,
+        "Sandbox": cycle.sandbox,
+        "Sandbox digest": cycle.environment,
         "Harness": HARNESS_VERSION,
+        "Rule of promotion, registered beforehand": (
+            f"best arm on dev above the parent at level {rule.dev_level:g} (not corrected for the "
+            f"number of arms) and not below the control by more than {rule.margin:g}; on the "
+            f"holdout not worse than the parent, estimate at least {rule.holdout_least:g}"
+        ),
     }
 
 
 def _grid(data: ReportData) -> Grid:
     grid = Grid(title=data.cycle.cycle_id, show_header=False, box=None, pad_edge=False)
     for name, said, _ in data.stages:
-        grid.add_row(name, said)
+        grid.add_row(name, Text(said))
     for comparison in data.dev.comparisons:
         if comparison.slice == "all":
-            grid.add_row(comparison.question, _answer(comparison))
+            grid.add_row(comparison.question, Text(_answer(comparison)))
     for hypothesis, verdict in data.judged:
-        grid.add_row("hypothesis", f"{verdict.judgement.value}: {hypothesis.claim}")
+        grid.add_row("hypothesis", Text(f"{verdict.judgement.value}: {hypothesis.claim}"))
     return grid
 
 

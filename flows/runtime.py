@@ -11,20 +11,15 @@ from flywheel.sandbox import Backend
 from flywheel.sandbox.choose import open_backend
 from flywheel.store import (
     Store,
-    append,
     close,
-    mark_stage,
+    completed_stages,
     open_holdout,
     open_store,
     read,
-    sweep,
-    transaction,
 )
 from flywheel.tools import programs_for
-from flywheel.train import untrained
 from schemas.base import content_id
 from schemas.config import Cycle, CycleConfig
-from schemas.evaluation import Promotion
 from schemas.task import ToolSpec
 
 FINISHED = "cycle"
@@ -85,12 +80,14 @@ class Room:
         wall = time.perf_counter() - self.began
         rest = wall - sum(self.timings.values())
         named = "".join(f"{what} {seconds:.1f} s, " for what, seconds in self.timings.items())
-        return f"{wall:.1f} s: {named}orchestration {rest:.1f} s ({100 * rest / wall:.0f} %)"
+        return (
+            f"this run {wall:.1f} s: {named}orchestration {rest:.1f} s ({100 * rest / wall:.0f} %)"
+        )
 
 
 @contextmanager
 def open_room(config: CycleConfig, progress: Progress) -> Iterator[Room]:
-    """Open the store and the sandbox backend for one run.
+    """Open the store, and the sandbox backend that the cycle at hand runs on.
 
     Raises:
         StoreError: another run holds the store.
@@ -98,59 +95,17 @@ def open_room(config: CycleConfig, progress: Progress) -> Iterator[Room]:
     """
     home = Path(config.home)
     (home / "holdout").mkdir(parents=True, exist_ok=True)
-    backend = open_backend(config.sandbox)
     store = open_store(home / "flywheel.duckdb", clock=time.time)
     try:
+        cycle = unfinished(store)
+        backend = open_backend(cycle.sandbox if cycle else config.sandbox)
         yield Room(config=config, home=home, store=store, backend=backend, progress=progress)
     finally:
         close(store)
 
 
-def begin(room: Room) -> Cycle:
-    """Return the unfinished cycle, or start the next one from the promoted parent.
-
-    What an interrupted run left behind (sandboxes, half-written shards) is removed first.
-    """
-    cycles = read(room.store, Cycle)
-    if cycles and not _finished(room.store, cycles[-1]):
-        cycle = cycles[-1]
-        room.progress.say(f"{cycle.cycle_id} goes on where it was, with its own configuration")
-    else:
-        cycle = Cycle(
-            number=len(cycles) + 1,
-            parent=_parent(room),
-            config=room.config,
-            started_at=time.time(),
-        )
-        append(room.store, [cycle])
-        room.progress.say(f"{cycle.cycle_id} starts from {cycle.parent}")
-    room.config = cycle.config
-    room.backend.reap(cycle.cycle_id)
-    for folder in (room.shards(cycle), room.holdout_shards):
-        sweep(folder)
-    return cycle
-
-
-def finish(room: Room, cycle: Cycle) -> None:
-    """Mark the cycle complete."""
-    seconds = time.time() - cycle.started_at
-    with transaction(room.store):
-        mark_stage(
-            room.store, cycle.cycle_id, FINISHED, cycle.config_digest, seconds, room.account()
-        )
-
-
-def _parent(room: Room) -> str:
-    promotions = read(room.store, Promotion)
-    if promotions:
-        return max(promotions, key=lambda promotion: promotion.cycle_id).next_parent
-    policy = untrained(room.policies, room.config.seed)
-    append(room.store, [policy])
-    return policy.version
-
-
-def _finished(store: Store, cycle: Cycle) -> bool:
-    row = store.connection.execute(
-        "SELECT 1 FROM stages WHERE cycle_id = ? AND stage = ?", [cycle.cycle_id, FINISHED]
-    ).fetchone()
-    return row is not None
+def unfinished(store: Store) -> Cycle | None:
+    """Return the cycle that was interrupted, if one was."""
+    cycles = read(store, Cycle)
+    done = {name for name, *_ in completed_stages(store, cycles[-1].cycle_id)} if cycles else ()
+    return cycles[-1] if cycles and FINISHED not in done else None

@@ -5,9 +5,11 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
+from flywheel.errors import TrainingError
 from flywheel.train import train_sft
 from schemas.config import TrainConfig
 from schemas.training import PolicyVersion, SftExample
@@ -36,7 +38,13 @@ def train_arms(
         futures = [pool.submit(_train, folder, order, config) for order in wanted]
         for future in futures:
             future.add_done_callback(lambda _: on_arm())
-        return [future.result() for future in futures]
+        try:
+            return [future.result() for future in futures]
+        except BrokenProcessPool as error:
+            raise TrainingError(
+                "a training process was killed, likely for want of memory: lower workers or "
+                "train.batch and run the same command"
+            ) from error
 
 
 def _train(folder: Path, order: TrainOrder, config: TrainConfig) -> PolicyVersion:

@@ -79,6 +79,7 @@ def draw_arm(
     expected = planned.sum(axis=1)
     points = rng.random() + np.arange(config.attempts)
     chosen = np.searchsorted(np.cumsum(planned), points, side="right").clip(max=planned.size - 1)
+    rng.shuffle(chosen)  # any first slots are then a fair part of the draw
     draws = (
         Draw(
             cycle_id=cycle_id,

@@ -46,7 +46,7 @@ class Question:
 QUESTIONS = (
     Question("better tasks?", Arm.NEW_UNIFORM.value, Arm.OLD_UNIFORM.value, sliced=True),
     Question("better sampling?", Arm.NEW_CURRICULUM.value, Arm.NEW_UNIFORM.value),
-    Question("both?", Arm.NEW_CURRICULUM.value, Arm.OLD_UNIFORM.value),
+    Question("both?", Arm.NEW_CURRICULUM.value, Arm.OLD_UNIFORM.value, sliced=True),
 )
 
 

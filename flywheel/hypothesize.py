@@ -7,18 +7,24 @@ members), the tasks that would remove it, and by how much success on a dev slice
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from schemas.attempt import Attempt, Verdict
 from schemas.curriculum import Arm
 from schemas.evaluation import Comparison, EvalReport
 from schemas.failure import FailureCluster
 from schemas.hypothesis import DataChange, Hypothesis, HypothesisVerdict, Judgement, Prediction
+from schemas.training import Provenance
 
 MIN_COUNT = 3
 """Fewest members that a claim, or a rule named in it, may rest on."""
 MIN_LIFT = 1.25
 """Least ratio of a rule's share among members to its share among all attempts at the family."""
 MAX_RULES = 2
+MIN_MORE, MIN_RATIO = 2, 1.5
+"""Least difference and ratio of matching rows between two arms that tests a hypothesis."""
+ARMS = (Arm.NEW_UNIFORM.value, Arm.OLD_UNIFORM.value)
 MIN_RISE = 0.1
 STEPS = 20
 """Predictions are multiples of 1/20."""
@@ -40,6 +46,48 @@ def slice_rates(attempts: Iterable[Attempt]) -> dict[str, float]:
     return {name: passed[name] / count for name, count in graded.items()}
 
 
+def weakest_rules(dev: Iterable[Attempt]) -> dict[str, str]:
+    """Return family → the rule with the lowest success on dev, of those with MIN_COUNT attempts.
+
+    A family is left out where no rule does worse than the family as a whole.
+    """
+    outcomes: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for attempt in dev:
+        if attempt.reward is not None:
+            for rule in ("", *attempt.rules):
+                outcomes[attempt.family, rule].append(attempt.reward)
+    rates = {key: sum(found) / len(found) for key, found in outcomes.items()}
+    weakest: dict[str, str] = {}
+    for family in {family for family, _ in rates}:
+        ranked = sorted(
+            (rate, rule)
+            for (of, rule), rate in rates.items()
+            if of == family and rule and len(outcomes[of, rule]) >= MIN_COUNT
+        )
+        if ranked and ranked[0][0] < rates[family, ""]:
+            weakest[family] = ranked[0][1]
+    return weakest
+
+
+def contrast(
+    change: DataChange, treatment: Iterable[Provenance], control: Iterable[Provenance]
+) -> tuple[bool, str]:
+    """Return whether two arms were trained on clearly different numbers of matching rows, and how.
+
+    Args:
+        change: What the hypothesis asks for; a row matches that has its family and all its rules.
+        treatment: Provenance of the rows that the treatment arm was trained on.
+        control: Likewise.
+    """
+
+    def matching(rows: Iterable[Provenance]) -> int:
+        return sum(r.family == change.family and set(change.rules) <= set(r.rules) for r in rows)
+
+    more, less = matching(treatment), matching(control)
+    enough = more >= less + MIN_MORE and more >= MIN_RATIO * less
+    return enough, f"matching rows trained on: {more} against {less}"
+
+
 def hypothesize(
     clusters: Iterable[FailureCluster],
     attempts: Iterable[Attempt],
@@ -48,6 +96,8 @@ def hypothesize(
     verdicts: Iterable[HypothesisVerdict],
     cycle_id: str,
     max_hypotheses: int,
+    weakest: Mapping[str, str] = MappingProxyType({}),
+    arms: tuple[str, str] = ARMS,
 ) -> tuple[Hypothesis, ...]:
     """Return up to `max_hypotheses` claims, one a cluster, for the largest clusters first.
 
@@ -59,6 +109,8 @@ def hypothesize(
         verdicts: Theirs.
         cycle_id: Goes into each record.
         max_hypotheses: Most that one cycle can test.
+        weakest: Family → rule to name where a cluster's members tell of none (`weakest_rules`).
+        arms: Treatment and control of the predictions.
 
     A change that was refuted, or that waits for its first verdict, is not proposed again: the next
     broader one is. Nothing is proposed where the slice has no room to rise by a step.
@@ -70,7 +122,8 @@ def hypothesize(
         if cluster.is_noise or cluster.size < MIN_COUNT:
             continue
         made = (
-            _hypothesis(cluster, rules, dev_rates, cycle_id) for rules in _causes(cluster, graded)
+            _hypothesis(cluster, cause, dev_rates, cycle_id, arms)
+            for cause in _causes(cluster, graded, weakest)
         )
         best = next((h for h in made if h is not None and h.change not in closed), None)
         if best is not None:
@@ -160,8 +213,19 @@ def _family(cluster: FailureCluster) -> str:
     return min(cluster.families, key=lambda family: (-cluster.families[family], family))
 
 
-def _causes(cluster: FailureCluster, graded: Sequence[Attempt]) -> list[Rules]:
-    """Return the rules to blame, then ever broader causes, down to the family alone."""
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """What a cluster is blamed on."""
+
+    rules: Rules
+    evidence: str
+    """Where the blame comes from, in words that follow the claim's first part."""
+
+
+def _causes(
+    cluster: FailureCluster, graded: Sequence[Attempt], weakest: Mapping[str, str]
+) -> list[_Cause]:
+    """Return the causes to blame, then ever broader ones, down to the family alone."""
     ours = [attempt for attempt in graded if attempt.family == _family(cluster)]
     ids = set(cluster.members)
     rules = over_represented(
@@ -169,25 +233,33 @@ def _causes(cluster: FailureCluster, graded: Sequence[Attempt]) -> list[Rules]:
         [attempt.rules for attempt in ours if attempt.verdict is Verdict.FAILED],
         [attempt.rules for attempt in ours if attempt.verdict is Verdict.PASSED],
     )
-    return [rules[:count] for count in range(len(rules), -1, -1)]
+    causes = [_Cause(rules[:count], "") for count in range(len(rules), 0, -1)]
+    if not rules and _family(cluster) in weakest:
+        rule = weakest[_family(cluster)]
+        causes.append(_Cause((rule,), f"; of their rules {rule} fares worst on dev afterwards"))
+    return [*causes, _Cause((), "")]
 
 
 def _hypothesis(
-    cluster: FailureCluster, rules: Rules, dev_rates: Mapping[str, float], cycle_id: str
+    cluster: FailureCluster,
+    cause: _Cause,
+    dev_rates: Mapping[str, float],
+    cycle_id: str,
+    arms: tuple[str, str],
 ) -> Hypothesis | None:
-    family = _family(cluster)
+    family, rules = _family(cluster), cause.rules
     slice = f"rule:{rules[0]}" if rules else f"family:{family}"
     rise = predicted_rise(dev_rates.get(slice))
     if rise is None:
         return None
-    treatment, control = Arm.NEW_UNIFORM.value, Arm.OLD_UNIFORM.value
-    cause = f" with {' and '.join(rules)} live" if rules else ""
+    treatment, control = arms
+    live = f" with {' and '.join(rules)} live" if rules and not cause.evidence else ""
     return Hypothesis(
         cycle_id=cycle_id,
         cluster_id=cluster.cluster_id,
         claim=(
-            f"Attempts at `{family}` tasks{cause} fail ({cluster.label}) since the training rows "
-            "hold too few demonstrations of them."
+            f"Attempts at `{family}` tasks{live} fail ({cluster.label}){cause.evidence}: the "
+            f"training rows hold too few demonstrations of {' and '.join(rules) or family}."
         ),
         change=DataChange(family=family, rules=tuple(sorted(rules))),
         prediction=Prediction(slice=slice, treatment=treatment, control=control, at_least=rise),
@@ -227,10 +299,12 @@ def _comparison(prediction: Prediction, dev: EvalReport) -> Comparison | None:
 
 def _weigh(comparison: Comparison, at_least: float) -> tuple[Judgement, str]:
     """Return what an interval says of a predicted rise, and why."""
-    lower, upper = comparison.lower, comparison.upper
+    lower, upper, found = comparison.lower, comparison.upper, comparison.detectable
     if lower is None or upper is None:
         return Judgement.INCONCLUSIVE, f"{comparison.clusters} components allow no interval"
     shown = f"interval [{lower:.2f}, {upper:.2f}], predicted at least {at_least:.2f}"
+    if found is not None:
+        shown += f", {comparison.tasks} tasks could have shown {found:.2f}"
     if upper < at_least:
         what = "a rise, but too small a one" if lower > 0 else "no rise of that size"
         return Judgement.REFUTED, f"{what}: {shown}"

@@ -44,6 +44,7 @@ def promote(
     read_holdout: Callable[[str], HoldoutRead],
     *,
     reads_used: int,
+    reads_allowed: int,
     grandparent: Grandparent | None = None,
 ) -> Promotion:
     """Decide the next parent by the rule in the cycle's configuration.
@@ -54,6 +55,7 @@ def promote(
         read_holdout: Candidate's policy version → one counted read; called once at most, and only
             for a candidate that passed on dev with reads left.
         reads_used: Reads already made of this holdout version.
+        reads_allowed: Reads that this holdout version allows in all.
         grandparent: What to roll back to should the parent turn out worse.
 
     Raises ConfigError where dev intervals are narrower than the rule asks for, HoldoutViolation
@@ -67,8 +69,11 @@ def promote(
     if candidate is None:
         return _promotion(cycle, Decision.HOLD, cycle.parent, _why_none(dev, rule.margin))
     arm, gain = candidate
-    if reads_used >= rule.holdout_reads:
-        reason = f"holdout reads used up ({reads_used} of {rule.holdout_reads}): rotate the holdout"
+    if reads_used >= reads_allowed:
+        reason = (
+            f"holdout reads used up ({reads_used} of {reads_allowed}): no promotion until a new "
+            "holdout is made (raise propose.holdout_generation)"
+        )
         return _promotion(cycle, Decision.HOLD, cycle.parent, reason, arm)
     read = read_holdout(arm.policy_version)
     if (read.candidate, read.parent) != (arm.policy_version, cycle.parent):
@@ -79,7 +84,8 @@ def promote(
     reason = f"{arm.arm}: dev {_words(gain)}; holdout read {read.number} of {read.allowed}: " + (
         f"{read.effect.value}, {_interval(read.estimate, read.lower, read.upper)}"
     )
-    if read.effect is Effect.WORSE:
+    if read.effect is Effect.WORSE or (read.estimate or 0.0) < rule.holdout_least:
+        reason += f" (asked for: not worse, and at least {rule.holdout_least:+.3f})"
         return _promotion(cycle, Decision.HOLD, cycle.parent, reason, arm, read)
     return _promotion(cycle, Decision.PROMOTE, arm.policy_version, reason, arm, read)
 

@@ -1,7 +1,7 @@
 """Proposing tasks: a founding pool, evaluation tasks, coverage, and what hypotheses ask for."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, cycle, islice
 
@@ -19,6 +19,7 @@ from schemas.lineage import Split
 from schemas.task import Source, SourceKind, TaskManifest
 
 LICENCE = "Apache-2.0"
+SEED_URI = "seed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Wish:
     split: Split
     count: int
     cells: tuple[Cell, ...]
+    uri: str
+    """Source of the tasks."""
     hypothesis: str | None = None
 
 
@@ -74,16 +77,21 @@ def family_called(name: str) -> "Family[object]":
     return FAMILIES[name]
 
 
+def holdout_uri(config: CycleConfig) -> str:
+    """Return the source of the holdout tasks that are in force."""
+    return f"holdout-{config.propose.holdout_generation}"
+
+
 def wishes(
-    config: CycleConfig, hypotheses: Sequence[Hypothesis], held: Mapping[SourceKind, int]
+    config: CycleConfig, hypotheses: Sequence[Hypothesis], held: Collection[str]
 ) -> tuple[Wish, ...]:
     """Return what this cycle should propose.
 
     Args:
         config: the cycle's configuration.
         hypotheses: open ones; each gets `per_hypothesis` train tasks with its rules live.
-        held: how many tasks of each kind exist already; the founding pool and the evaluation
-            tasks are made once.
+        held: sources (uris) of the tasks that exist: the founding pool, dev and each generation
+            of the holdout are made once.
     """
     by_split: dict[Split, list[Cell]] = {split: [] for split in Split}
     for cell in cells(config):
@@ -92,14 +100,15 @@ def wishes(
     seed_rules = frozenset(config.propose.seed_rules)
     founding = tuple(c for c in train if not seed_rules or c.rules <= seed_rules)
     wanted = []
-    if not held.get(SourceKind.SEED):
-        wanted.append(Wish(SourceKind.SEED, Split.TRAIN, config.propose.seed_tasks, founding))
-    if not held.get(SourceKind.EVALUATION):
-        for split, count in (
-            (Split.DEV, config.propose.dev_tasks),
-            (Split.HOLDOUT, config.propose.holdout_tasks),
-        ):
-            wanted.append(Wish(SourceKind.EVALUATION, split, count, tuple(by_split[split])))
+    if SEED_URI not in held:
+        count = config.propose.seed_tasks
+        wanted.append(Wish(SourceKind.SEED, Split.TRAIN, count, founding, SEED_URI))
+    for kind, split, count, uri in (
+        (SourceKind.EVALUATION, Split.DEV, config.propose.dev_tasks, "dev"),
+        (SourceKind.HOLDOUT, Split.HOLDOUT, config.propose.holdout_tasks, holdout_uri(config)),
+    ):
+        if uri not in held:
+            wanted.append(Wish(kind, split, count, tuple(by_split[split]), uri))
     left = config.propose.new_tasks
     for hypothesis in hypotheses:
         asked = frozenset(hypothesis.change.rules)
@@ -114,12 +123,13 @@ def wishes(
                     Split.TRAIN,
                     count,
                     matching,
+                    "hypothesis",
                     hypothesis.hypothesis_id,
                 )
             )
         left -= count
     if left:
-        wanted.append(Wish(SourceKind.COVERAGE, Split.TRAIN, left, train))
+        wanted.append(Wish(SourceKind.COVERAGE, Split.TRAIN, left, train, "coverage"))
     return tuple(wanted)
 
 
@@ -151,7 +161,7 @@ def propose(
             seed = seed_from(config.seed, number, order, index) >> 32
             source = Source(
                 kind=wish.kind,
-                uri=f"family:{cell.family}",
+                uri=wish.uri,
                 licence=LICENCE,
                 hypothesis=wish.hypothesis,
             )

@@ -23,7 +23,16 @@ from flywheel.grade import grade_sets
 from flywheel.policy.scripted import ScriptedPolicy
 from flywheel.sandbox import OpenSandbox, Sandbox, SandboxSpec
 from flywheel.tools import programs_for
-from schemas.attempt import Attempt, AttemptKey, Grade, Purpose, Sampling, Setting, Verdict
+from schemas.attempt import (
+    Attempt,
+    AttemptKey,
+    Grade,
+    InfraStatus,
+    Purpose,
+    Sampling,
+    Setting,
+    Verdict,
+)
 from schemas.task import (
     CheckKind,
     Mutant,
@@ -44,6 +53,8 @@ class Screening:
 
     report: ScreenReport
     references: tuple[Attempt, ...]
+    fault: InfraStatus | None = None
+    """What kept a check from finishing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +102,7 @@ def screen(
     except SandboxError as error:
         check = ScreenCheck(kind=CheckKind.BOOTS, passed=None, evidence=str(error))
         report = _report(task, environment_digest, [check], (), perf_counter() - began)
-        return Screening(report=report, references=())
+        return Screening(report=report, references=(), fault=error.status)
     checks, survivors = _checks(task, trials, grades)
     seconds = perf_counter() - began
     return Screening(

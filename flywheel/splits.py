@@ -6,11 +6,9 @@ component. A task that would tie two splits together is kept out, with the reaso
 """
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from flywheel.errors import HoldoutViolation, SplitViolation
-from schemas.base import content_id
 from schemas.lineage import EdgeKind, Fingerprint, LineageEdge, Split, SplitAssignment
 from schemas.task import TaskManifest
 
@@ -38,15 +36,12 @@ def split_of(component: str) -> Split:
 
 def fingerprint(task: TaskManifest) -> Fingerprint:
     """Return what duplicates and relatives of a task are recognised by."""
-    masked = re.sub(r"`[^`]*`|\d+", "#", task.brief.goal.casefold())
     return Fingerprint(
         version_id=task.version_id,
         task_id=task.task_id,
         prompt_hash=task.prompt_hash,
-        normalised=content_id("norm", " ".join(masked.split())),
         combination=combination(task.family, task.rules),
         operands=task.operands,
-        reference=content_id("ref", task.sealed.reference),
     )
 
 

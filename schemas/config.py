@@ -26,9 +26,11 @@ class ProposeConfig(Record):
     """Proposed each cycle for training."""
     dev_tasks: Positive = 48
     holdout_tasks: Positive = 24
+    holdout_generation: Positive = 1
+    """Raise it to make a new holdout, with reads of its own, when the old one's are used up."""
     max_rules: Positive = 3
     """Most rules that are live in one task."""
-    per_hypothesis: Positive = 12
+    per_hypothesis: Positive = 15
     """Tasks proposed for one open hypothesis, out of `new_tasks`."""
 
 
@@ -125,6 +127,10 @@ class Cycle(Record):
     parent: str
     """The policy version that all arms start from."""
     config: CycleConfig
+    sandbox: SandboxKind
+    """The backend that the cycle began with."""
+    environment: str
+    """That backend's digest: receipts and settings of the cycle hang on it."""
     started_at: float
 
     @property

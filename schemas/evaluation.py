@@ -93,11 +93,16 @@ class PromotionRule(Record):
     """Written down before the first attempt of a cycle."""
 
     dev_level: Probability = 0.95
-    """The candidate's dev interval against the parent must lie above zero at this level."""
+    """The best arm's dev interval against the parent must lie above zero at this level, which is
+    not corrected for the number of arms."""
     margin: Probability = 0.1
     """And must not lie below minus this margin against the control arm."""
+    holdout_least: float = Field(default=0.0, ge=-1.0, le=1.0)
+    """On the holdout the candidate must not be worse than the parent, and the estimate must reach
+    this. That is no proof of a gain there: the read's interval says what it could have shown."""
     holdout_reads: Count = 5
-    """Reads a holdout version allows; each is made at level 1 - 0.05 / reads."""
+    """Reads a holdout version allows, fixed by its first read; each is made at level
+    1 - 0.05 / reads."""
 
 
 class HoldoutRead(Record):

@@ -19,13 +19,9 @@ class Fingerprint(Record):
     version_id: str
     task_id: str
     prompt_hash: str
-    normalised: str
-    """Hash of the goal with literals and numbers masked, case and spacing folded."""
     combination: str
     """`family:rule+rule`: the cell of the task space."""
     operands: tuple[str, ...]
-    reference: str
-    """Hash of the reference solution."""
 
 
 class EdgeKind(StrEnum):
@@ -35,7 +31,6 @@ class EdgeKind(StrEnum):
     HYPOTHESIS = "hypothesis"
     COMBINATION = "combination"
     """Same cell of the task space: one component."""
-    DUPLICATE = "duplicate"
 
 
 class LineageEdge(Record):

@@ -199,7 +199,9 @@ class SourceKind(StrEnum):
     HYPOTHESIS = "hypothesis"
     """Proposed because a hypothesis asks for it."""
     EVALUATION = "evaluation"
-    """Proposed for dev or holdout."""
+    """Proposed for dev."""
+    HOLDOUT = "holdout"
+    """Proposed for the holdout; the source's uri names the generation."""
     IMPORTED = "imported"
 
 

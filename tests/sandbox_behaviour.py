@@ -413,7 +413,7 @@ class SandboxBehaviour:
             owner.kill()
         end = time.monotonic() + 10
         while self.left_behind("orphan") and time.monotonic() < end:
-            backend.reap(own("orphan"))
+            backend.reap()
             time.sleep(0.05)
         assert self.left_behind("orphan") == []
 

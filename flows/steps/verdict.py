@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from flows.attempts import fulfil, orders
-from flows.pool import Pool, load_pool
+from flows.pool import Pool, holdout_in_force, load_pool
 from flows.runtime import Room
 from flows.step import Records, step
 from flywheel.compare import compare
@@ -62,25 +62,29 @@ def evaluate(room: Room, cycle: Cycle) -> tuple[Records, str]:
 def promote(room: Room, cycle: Cycle) -> tuple[Records, str]:
     """Dev report and the rule registered with the cycle in; the next cycle's parent out."""
     (report,) = read(room.store, EvalReport, "cycle_id = ?", [cycle.cycle_id])
-    version = holdout_version(load_pool(room))
+    version = holdout_version(load_pool(room), cycle)
     earlier = read(room.store, HoldoutRead, "holdout_version = ?", [version])
-    reads: list[HoldoutRead] = [read for read in earlier if read.cycle_id == cycle.cycle_id]
-    used = len(earlier) - len(reads)
+    allowed = earlier[0].allowed if earlier else cycle.config.promotion.holdout_reads
+    reads: list[HoldoutRead] = []
 
     def read_holdout(candidate: str) -> HoldoutRead:
-        if not reads:
-            reads.append(_read_holdout(room, cycle, candidate, version, used + 1))
+        reads.append(_read_holdout(room, cycle, candidate, version, len(earlier) + 1, allowed))
         return reads[0]
 
     promotion = decide(
-        cycle, report, read_holdout, reads_used=used, grandparent=_grandparent(room, cycle)
+        cycle,
+        report,
+        read_holdout,
+        reads_used=len(earlier),
+        reads_allowed=allowed,
+        grandparent=_grandparent(room, cycle),
     )
     return [reads, [promotion]], f"{promotion.decision.value}: {promotion.reason}"
 
 
-def holdout_version(pool: Pool) -> str:
-    """Return the identity of the holdout's task list."""
-    return content_id("holdout", sorted(t.version_id for t in pool.accepted(Split.HOLDOUT)))
+def holdout_version(pool: Pool, cycle: Cycle) -> str:
+    """Return the identity of the holdout in force: its tasks, as assigned."""
+    return content_id("holdout", sorted(e.task_id for e in holdout_in_force(pool, cycle.config)))
 
 
 def _eval_task(task: TaskManifest, pool: Pool) -> EvalTask:
@@ -93,11 +97,12 @@ def _eval_task(task: TaskManifest, pool: Pool) -> EvalTask:
 
 
 def _read_holdout(
-    room: Room, cycle: Cycle, candidate: str, version: str, number: int
+    room: Room, cycle: Cycle, candidate: str, version: str, number: int, allowed: int
 ) -> HoldoutRead:
     """Attempt the holdout with candidate and parent, in its own file; let one verdict out."""
     pool = load_pool(room)
-    tasks = [(task, 0) for task in pool.accepted(Split.HOLDOUT)]
+    in_force = {event.version_id for event in holdout_in_force(pool, cycle.config)}
+    tasks = [(t, 0) for t in pool.accepted(Split.HOLDOUT) if t.version_id in in_force]
     if not tasks:
         raise ConfigError("promote: no holdout task passed screening; raise propose.holdout_tasks")
     sampling = Sampling(temperature=cycle.config.evaluate.temperature)
@@ -117,10 +122,10 @@ def _read_holdout(
         cycle.parent,
         [a for a in made if a.key.arm == "candidate"],
         [a for a in made if a.key.arm == PARENT],
-        pool.components,
+        {task.task_id: pool.components[task.task_id] for task, _ in tasks},
         purpose="promotion",
         number=number,
-        allowed=cycle.config.promotion.holdout_reads,
+        allowed=allowed,
     )
 
 
@@ -135,12 +140,13 @@ def _grandparent(room: Room, cycle: Cycle) -> Grandparent | None:
     tasks = {a.key.task_id for a in mine} & {a.key.task_id for a in theirs}
     if not tasks:
         return None
+    components = load_pool(room).components
     gain: Comparison = compare(
         PARENT,
         "grandparent",
         [a for a in mine if a.key.task_id in tasks],
         [a for a in theirs if a.key.task_id in tasks],
-        load_pool(room).components,
+        {task: components[task] for task in tasks},
         question="did the parent get worse than its own parent?",
         level=cycle.config.evaluate.level,
     )

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from schemas.config import SandboxKind
 from schemas.task import File
 
 
@@ -81,7 +82,7 @@ class Backend(Protocol):
     """A way to start sandboxes."""
 
     @property
-    def name(self) -> str:
+    def name(self) -> SandboxKind:
         """`bubblewrap` or `docker`."""
 
     @property
@@ -91,5 +92,5 @@ class Backend(Protocol):
     def open(self, spec: SandboxSpec) -> AbstractContextManager[Sandbox]:
         """Start a sandbox; leaving the context removes it, also after a failure."""
 
-    def reap(self, run: str) -> int:
-        """Remove what an earlier process of run `run` left behind; return how many."""
+    def reap(self) -> int:
+        """Remove the sandboxes whose process on this host is gone; return how many."""

@@ -45,6 +45,7 @@ from flywheel.sandbox.protocol import (
 )
 from schemas.attempt import InfraStage
 from schemas.base import content_id
+from schemas.config import SandboxKind
 
 NOBODY = 65534
 INSIDE = "/opt/python"
@@ -61,7 +62,7 @@ class Bubblewrap:
     Raises ConfigError where the bubblewrap binary or the interpreter's files are missing.
     """
 
-    name = "bubblewrap"
+    name: SandboxKind = "bubblewrap"
 
     def __init__(self) -> None:
         self._base = [_binary(), *_isolation(), *_system(), *_interpreter()]
@@ -96,7 +97,7 @@ class Bubblewrap:
                 _hang_up(ours)
                 _end(process)
 
-    def reap(self, run: str) -> int:
+    def reap(self) -> int:
         """Return 0: the kernel ends these sandboxes with the process that opened them."""
         return 0
 

@@ -38,6 +38,7 @@ from flywheel.sandbox.protocol import (
 )
 from schemas.attempt import InfraStage
 from schemas.base import content_id
+from schemas.config import SandboxKind
 
 IMAGE = "flywheel-sandbox:bookworm"
 BUILD = "sudo docker/sandbox/build.sh (or docker build -t flywheel-sandbox:bookworm docker/sandbox)"
@@ -58,7 +59,7 @@ class Docker:
     Raises ConfigError where no engine answers or the default image does not exist.
     """
 
-    name = "docker"
+    name: SandboxKind = "docker"
 
     def __init__(self) -> None:
         try:
@@ -110,15 +111,15 @@ class Docker:
         finally:
             _remove(container)
 
-    def reap(self, run: str) -> int:
-        """Remove the containers of run `run` whose process on this host is gone.
+    def reap(self) -> int:
+        """Remove the sandboxes whose process on this host is gone.
 
         Raises SandboxError where the engine can't be asked.
         """
         removed = 0
         with _faults(None):
             for container in self._client.containers.list(
-                all=True, filters={"label": f"flywheel.run={run}"}, ignore_removed=True
+                all=True, filters={"label": OWNER}, ignore_removed=True
             ):
                 if _is_orphan(container.labels.get(OWNER, "")):
                     _remove(container)

@@ -25,6 +25,8 @@ from schemas.base import content_id
 from schemas.training import PolicyVersion
 
 KIND = "embedded"
+MAKING = ".making-"
+"""How the folder of a version that is not complete yet begins."""
 RECIPE = {"recipe": 1}
 """Part of every version's identity: raised whenever model, encoding or optimiser change."""
 
@@ -76,7 +78,7 @@ def save_version(
     digest = weights_digest(weights, vocabulary)
     version = draft.model_copy(update={"weights_digest": digest})
     folder.mkdir(parents=True, exist_ok=True)
-    making = Path(mkdtemp(prefix=".making-", dir=folder))
+    making = Path(mkdtemp(prefix=MAKING, dir=folder))
     with (making / "weights.npz").open("wb") as stream:
         np.savez(stream, **{name: value.numpy() for name, value in weights.items()})
     (making / "vocabulary.json").write_text(json.dumps(vocabulary.keys), "utf-8")
@@ -92,6 +94,14 @@ def save_version(
         return _read(folder, version.version)[0]
     _flush(folder)
     return version
+
+
+def sweep_versions(folder: Path) -> int:
+    """Remove what killed trainings left in `folder`; return how much. Call it while none runs."""
+    leftovers = list(folder.glob(f"{MAKING}*"))
+    for leftover in leftovers:
+        shutil.rmtree(leftover)
+    return len(leftovers)
 
 
 def weights_digest(weights: Weights, vocabulary: Vocabulary) -> str:

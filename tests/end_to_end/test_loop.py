@@ -68,12 +68,17 @@ def test_nothing_of_the_holdout_is_in_the_store_or_in_what_is_published(two_cycl
     holdout = "SELECT count(*) FROM attempts WHERE purpose = 'holdout'"
     assert rows(two_cycles, holdout) == [(0,)]
     with duckdb.connect(str(two_cycles / "snapshot.duckdb"), read_only=True) as snapshot:
-        assert snapshot.execute(holdout).fetchall() == [(0,)]
-        attempted = snapshot.execute(
-            "SELECT count(*) FROM attempts JOIN task_splits USING (task_id) "
-            "WHERE split = 'holdout' AND purpose <> 'screen'"
-        ).fetchall()
-    assert attempted == [(0,)]
+        for table in ("tasks", "attempts", "screen_reports"):
+            (left,) = snapshot.execute(
+                f"SELECT count(*) FROM {table} JOIN task_splits USING (version_id) "
+                "WHERE split = 'holdout'"
+            ).fetchone()
+            assert left == 0, table
+        orphans = snapshot.execute(
+            "SELECT count(*) FROM trajectories ANTI JOIN attempts USING (attempt_id)"
+        ).fetchone()
+    assert orphans == (0,)
+    assert rows(two_cycles, "SELECT count(*) FROM task_splits WHERE split = 'holdout'") == [(8,)]
 
 
 def test_the_notebook_tells_a_tasks_story_from_the_snapshot(

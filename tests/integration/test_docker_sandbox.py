@@ -32,7 +32,7 @@ class TestDocker(SandboxBehaviour):
         for container in _containers(run):
             container.kill()
 
-    def test_the_reaper_takes_orphans_of_its_run_and_nothing_else(self, backend: Backend) -> None:
+    def test_the_reaper_takes_orphans_and_no_sandbox_in_use(self, backend: Backend) -> None:
         for run in ("reaped", "other"):
             command = [sys.executable, "-c", ABANDONED, "docker", own(run)]
             with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=PROJECT) as owner:
@@ -41,12 +41,10 @@ class TestDocker(SandboxBehaviour):
                 owner.kill()
         with backend.open(spec("reaped")) as mine:
             assert len(self.left_behind("reaped")) == 2
-            assert backend.reap(own("reaped")) == 1
+            assert backend.reap() >= 2
             assert len(self.left_behind("reaped")) == 1
             assert python(mine, "print(1)").output == b"1\n"
-            assert len(self.left_behind("other")) == 1
-        assert backend.reap(own("other")) == 1
-        assert self.left_behind("other") == []
+            assert self.left_behind("other") == []
 
     def test_a_missing_image_says_how_to_get_it(self, backend: Backend) -> None:
         wanted = SandboxSpec({}, 20.0, {"run": "image"}, image="no-such-image:1")

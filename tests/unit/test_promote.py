@@ -23,7 +23,14 @@ from schemas.lineage import Split
 from tests.factories import make_attempt
 
 CURRICULUM, UNIFORM, CONTROL = "new-curriculum", "new-uniform", "old-uniform"
-CYCLE = Cycle(number=3, parent="parent-2", config=CycleConfig(), started_at=0.0)
+CYCLE = Cycle(
+    number=3,
+    parent="parent-2",
+    config=CycleConfig(),
+    sandbox="bubblewrap",
+    environment="env-0",
+    started_at=0.0,
+)
 
 
 def compared(
@@ -113,7 +120,7 @@ BETTER_ARM = dev({CURRICULUM: 0.6, "parent": 0.4}, compared(CURRICULUM, 0.2))
 
 def test_a_candidate_better_on_dev_and_not_worse_on_the_holdout_is_promoted() -> None:
     reader = Reader()
-    promotion = promote(CYCLE, BETTER_ARM, reader, reads_used=1)
+    promotion = promote(CYCLE, BETTER_ARM, reader, reads_used=1, reads_allowed=5)
     assert promotion.decision is Decision.PROMOTE
     assert promotion.next_parent == promotion.candidate == "policy-new-curriculum"
     assert reader.read == ["policy-new-curriculum"]
@@ -123,7 +130,7 @@ def test_a_candidate_better_on_dev_and_not_worse_on_the_holdout_is_promoted() ->
 
 
 def test_a_candidate_worse_on_the_holdout_is_held() -> None:
-    promotion = promote(CYCLE, BETTER_ARM, Reader(Effect.WORSE), reads_used=1)
+    promotion = promote(CYCLE, BETTER_ARM, Reader(Effect.WORSE), reads_used=1, reads_allowed=5)
     assert (promotion.decision, promotion.next_parent) == (Decision.HOLD, "parent-2")
     assert promotion.candidate == "policy-new-curriculum"
     assert promotion.read_id is not None
@@ -143,20 +150,20 @@ def test_without_a_candidate_the_parent_is_held_and_the_holdout_stays_closed(
     report: EvalReport,
 ) -> None:
     reader = Reader()
-    promotion = promote(CYCLE, report, reader, reads_used=0)
+    promotion = promote(CYCLE, report, reader, reads_used=0, reads_allowed=5)
     assert (promotion.decision, promotion.next_parent) == (Decision.HOLD, "parent-2")
     assert (promotion.candidate, promotion.read_id, reader.read) == (None, None, [])
 
 
 def test_a_hold_says_how_far_each_arm_was_and_what_could_have_been_seen() -> None:
     report = dev({CURRICULUM: 0.5}, compared(CURRICULUM, 0.02))
-    reason = promote(CYCLE, report, Reader(), reads_used=0).reason
+    reason = promote(CYCLE, report, Reader(), reads_used=0, reads_allowed=5).reason
     assert "new-curriculum +0.020 [-0.030, +0.070], detectable 0.070" in reason
 
 
 def test_used_up_reads_hold_without_another_look() -> None:
     reader = Reader()
-    promotion = promote(CYCLE, BETTER_ARM, reader, reads_used=5)
+    promotion = promote(CYCLE, BETTER_ARM, reader, reads_used=5, reads_allowed=5)
     assert promotion.decision is Decision.HOLD
     assert promotion.reason == "holdout reads used up (5 of 5): rotate the holdout"
     assert reader.read == []
@@ -175,7 +182,7 @@ def test_the_highest_dev_rate_is_the_candidate_and_ties_go_to_the_curriculum(
     rates: dict[str, float], chosen: str
 ) -> None:
     report = dev(rates, *(compared(name, 0.2) for name in rates))
-    assert promote(CYCLE, report, Reader(), reads_used=0).candidate == f"policy-{chosen}"
+    assert promote(CYCLE, report, Reader(), reads_used=0, reads_allowed=5).candidate == f"policy-{chosen}"
 
 
 @pytest.mark.parametrize(("gap", "passes"), [(-0.14, True), (-0.16, False)])
@@ -187,7 +194,7 @@ def test_an_arm_surely_below_the_control_by_more_than_the_margin_is_no_candidate
         compared(CURRICULUM, 0.2),
         compared(CURRICULUM, gap, control=CONTROL),
     )
-    promotion = promote(CYCLE, report, Reader(), reads_used=0)
+    promotion = promote(CYCLE, report, Reader(), reads_used=0, reads_allowed=5)
     assert (promotion.decision is Decision.PROMOTE) == passes
     assert ("worse than old-uniform by more than 0.1" in promotion.reason) != passes
 
@@ -195,19 +202,19 @@ def test_an_arm_surely_below_the_control_by_more_than_the_margin_is_no_candidate
 def test_dev_intervals_below_the_registered_level_are_refused() -> None:
     report = dev({CURRICULUM: 0.6}, compared(CURRICULUM, 0.2, level=0.9))
     with pytest.raises(ConfigError, match=r"0\.9, promotion\.dev_level asks for 0\.95"):
-        promote(CYCLE, report, Reader(), reads_used=0)
+        promote(CYCLE, report, Reader(), reads_used=0, reads_allowed=5)
 
 
 def test_a_read_of_another_policy_is_refused() -> None:
     stranger: Callable[[str], HoldoutRead] = lambda _: read_of("policy-other")  # noqa: E731
     with pytest.raises(HoldoutViolation, match="policy-other"):
-        promote(CYCLE, BETTER_ARM, stranger, reads_used=0)
+        promote(CYCLE, BETTER_ARM, stranger, reads_used=0, reads_allowed=5)
 
 
 def test_a_parent_worse_than_its_own_parent_is_rolled_back_and_nothing_is_promoted() -> None:
     reader = Reader()
     grandparent = Grandparent("parent-1", compared("parent", -0.2, control="grandparent"))
-    promotion = promote(CYCLE, BETTER_ARM, reader, reads_used=0, grandparent=grandparent)
+    promotion = promote(CYCLE, BETTER_ARM, reader, reads_used=0, reads_allowed=5, grandparent=grandparent)
     assert (promotion.decision, promotion.next_parent) == (Decision.ROLL_BACK, "parent-1")
     assert (promotion.candidate, reader.read) == (None, [])
     assert "-0.200" in promotion.reason
@@ -215,14 +222,14 @@ def test_a_parent_worse_than_its_own_parent_is_rolled_back_and_nothing_is_promot
 
 def test_a_parent_not_shown_to_be_worse_is_no_reason_to_roll_back() -> None:
     grandparent = Grandparent("parent-1", compared("parent", -0.02, control="grandparent"))
-    promotion = promote(CYCLE, BETTER_ARM, Reader(), reads_used=0, grandparent=grandparent)
+    promotion = promote(CYCLE, BETTER_ARM, Reader(), reads_used=0, reads_allowed=5, grandparent=grandparent)
     assert promotion.decision is Decision.PROMOTE
 
 
 def test_the_registered_rule_stands_in_the_promotion() -> None:
     config = CycleConfig(promotion=PromotionRule(holdout_reads=2))
     cycle = Cycle(number=3, parent="parent-2", config=config, started_at=0.0)
-    promotion = promote(cycle, BETTER_ARM, Reader(), reads_used=2)
+    promotion = promote(cycle, BETTER_ARM, Reader(), reads_used=2, reads_allowed=5)
     assert promotion.reason == "holdout reads used up (2 of 2): rotate the holdout"
     assert promotion.rule == config.promotion
 

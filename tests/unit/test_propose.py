@@ -14,11 +14,11 @@ from schemas.task import SourceKind, TaskManifest
 
 SMALL = ProposeConfig(seed_tasks=20, new_tasks=20, dev_tasks=12, holdout_tasks=6, per_hypothesis=5)
 CONFIG = CycleConfig(propose=SMALL)
-HELD = {SourceKind.SEED: 20, SourceKind.EVALUATION: 18}
+HELD = {"seed", "dev", "holdout-1"}
 
 
 def first_cycle(config: CycleConfig = CONFIG) -> tuple[TaskManifest, ...]:
-    return propose(config, wishes(config, (), {}), 1, Counter())
+    return propose(config, wishes(config, (), ()), 1, Counter())
 
 
 def hypothesis(family: str, *rules: str) -> Hypothesis:
@@ -45,7 +45,8 @@ def test_the_first_cycle_makes_every_kind_in_the_numbers_asked_for() -> None:
     kinds = Counter(task.source.kind for task in first_cycle())
     assert kinds == {
         SourceKind.SEED: 20,
-        SourceKind.EVALUATION: 18,
+        SourceKind.EVALUATION: 12,
+        SourceKind.HOLDOUT: 6,
         SourceKind.COVERAGE: 20,
     }
 
@@ -74,6 +75,12 @@ def test_a_later_cycle_makes_new_training_tasks_only() -> None:
     later = propose(CONFIG, wishes(CONFIG, (), HELD), 2, Counter())
     assert {task.source.kind for task in later} == {SourceKind.COVERAGE}
     assert not {task.task_id for task in first} & {task.task_id for task in later}
+
+
+def test_a_new_holdout_generation_makes_a_new_holdout_and_nothing_else_again() -> None:
+    config = CycleConfig(propose=SMALL.model_copy(update={"holdout_generation": 2}))
+    kinds = Counter(t.source.kind for t in propose(config, wishes(config, (), HELD), 2, Counter()))
+    assert kinds == {SourceKind.HOLDOUT: 6, SourceKind.COVERAGE: 20}
 
 
 def test_a_hypothesis_gets_tasks_with_its_rules_live_and_its_name_on_them() -> None:

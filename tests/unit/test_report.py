@@ -34,7 +34,14 @@ def comparison(**changes: object) -> Comparison:
 
 
 def data() -> ReportData:
-    cycle = Cycle(number=1, parent="embedded-0", config=CycleConfig(), started_at=0.0)
+    cycle = Cycle(
+        number=1,
+        parent="embedded-0",
+        config=CycleConfig(),
+        sandbox="bubblewrap",
+        environment="env-0",
+        started_at=0.0,
+    )
     arm = ArmResult(
         arm="parent",
         policy_version="embedded-0",

@@ -7,6 +7,8 @@ CREATE TABLE cycles (
     number BIGINT,
     parent VARCHAR,
     config JSON,
+    sandbox VARCHAR,
+    environment VARCHAR,
     started_at DOUBLE,
     recorded_at TIMESTAMP NOT NULL,
     PRIMARY KEY (number)
@@ -32,10 +34,8 @@ CREATE TABLE fingerprints (
     version_id VARCHAR,
     task_id VARCHAR,
     prompt_hash VARCHAR,
-    normalised VARCHAR,
     combination VARCHAR,
     operands JSON,
-    reference VARCHAR,
     recorded_at TIMESTAMP NOT NULL,
     PRIMARY KEY (version_id)
 );
