@@ -5,17 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flywheel.hypothesize import (
+    contrast,
     hypothesize,
     judge,
     over_represented,
     predicted_rise,
     slice_rates,
+    weakest_rules,
 )
 from schemas.attempt import Attempt
 from schemas.evaluation import Comparison, Effect, EvalReport
 from schemas.failure import FailureCluster, FailureLayer
 from schemas.hypothesis import DataChange, Hypothesis, HypothesisVerdict, Judgement
 from schemas.lineage import Split
+from schemas.training import Provenance
 from tests.factories import make_attempt, make_manifest
 
 
@@ -303,3 +306,50 @@ def test_a_slice_that_dev_lacks_is_not_tested() -> None:
         verdict = judged(*comparisons)
         assert verdict.judgement is Judgement.NOT_TESTED
         assert "rule:keep-last" in verdict.reason
+
+
+def provenance(family: str, *rules: str) -> Provenance:
+    return Provenance(
+        attempt_id="att-1",
+        task_id="task-1",
+        version_id="tv-1",
+        family=family,
+        rules=rules,
+        source="seed",
+        licence="Apache-2.0",
+        split=Split.TRAIN,
+        fingerprint="prompt-1",
+        teacher="reference@1",
+        grader_version="compare@1",
+        trust="generated",
+        filter="sft@1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "less", "enough"),
+    [(6, 3, True), (5, 3, True), (4, 3, False), (16, 16, False), (2, 0, True)],
+)
+def test_a_hypothesis_is_tested_only_where_its_arms_were_trained_on_a_contrast(
+    more: int, less: int, enough: bool
+) -> None:
+    change = DataChange(family="config", rules=("drop-key",))
+    other = [provenance("config", "as-env"), provenance("logs", "drop-key")]
+    row = provenance("config", "as-env", "drop-key")
+    found, said = contrast(change, [row] * more + other, [row] * less + other)
+    assert found is enough
+    assert said == f"matching rows trained on: {more} against {less}"
+
+
+def test_the_weakest_rule_of_a_family_is_found_on_dev() -> None:
+    def dev(family: str, rule: str, *outcomes: bool) -> list[Attempt]:
+        task = make_manifest(family=family, rules=(rule,))
+        return [make_attempt(i, task=task, passed=passed) for i, passed in enumerate(outcomes)]
+
+    made = [
+        *dev("config", "drop-key", False, False, True),
+        *dev("config", "as-env", True, True, True),
+        *dev("config", "rename-key", False),  # too few to say anything
+        *dev("logs", "since", True, True, True),
+    ]
+    assert weakest_rules(made) == {"config": "drop-key"}

@@ -161,11 +161,20 @@ def test_a_hold_says_how_far_each_arm_was_and_what_could_have_been_seen() -> Non
     assert "new-curriculum +0.020 [-0.030, +0.070], detectable 0.070" in reason
 
 
+def test_a_candidate_below_what_the_rule_asks_for_on_the_holdout_is_held() -> None:
+    rule = PromotionRule(holdout_least=0.25)
+    cycle = CYCLE.model_copy(update={"config": CycleConfig(promotion=rule)})
+    promotion = promote(cycle, BETTER_ARM, Reader(), reads_used=0, reads_allowed=5)
+    assert promotion.decision is Decision.HOLD
+    assert "asked for: not worse, and at least +0.250" in promotion.reason
+
+
 def test_used_up_reads_hold_without_another_look() -> None:
     reader = Reader()
     promotion = promote(CYCLE, BETTER_ARM, reader, reads_used=5, reads_allowed=5)
     assert promotion.decision is Decision.HOLD
-    assert promotion.reason == "holdout reads used up (5 of 5): rotate the holdout"
+    assert promotion.reason.startswith("holdout reads used up (5 of 5)")
+    assert "propose.holdout_generation" in promotion.reason
     assert reader.read == []
 
 
@@ -182,7 +191,10 @@ def test_the_highest_dev_rate_is_the_candidate_and_ties_go_to_the_curriculum(
     rates: dict[str, float], chosen: str
 ) -> None:
     report = dev(rates, *(compared(name, 0.2) for name in rates))
-    assert promote(CYCLE, report, Reader(), reads_used=0, reads_allowed=5).candidate == f"policy-{chosen}"
+    assert (
+        promote(CYCLE, report, Reader(), reads_used=0, reads_allowed=5).candidate
+        == f"policy-{chosen}"
+    )
 
 
 @pytest.mark.parametrize(("gap", "passes"), [(-0.14, True), (-0.16, False)])
@@ -214,7 +226,9 @@ def test_a_read_of_another_policy_is_refused() -> None:
 def test_a_parent_worse_than_its_own_parent_is_rolled_back_and_nothing_is_promoted() -> None:
     reader = Reader()
     grandparent = Grandparent("parent-1", compared("parent", -0.2, control="grandparent"))
-    promotion = promote(CYCLE, BETTER_ARM, reader, reads_used=0, reads_allowed=5, grandparent=grandparent)
+    promotion = promote(
+        CYCLE, BETTER_ARM, reader, reads_used=0, reads_allowed=5, grandparent=grandparent
+    )
     assert (promotion.decision, promotion.next_parent) == (Decision.ROLL_BACK, "parent-1")
     assert (promotion.candidate, reader.read) == (None, [])
     assert "-0.200" in promotion.reason
@@ -222,15 +236,17 @@ def test_a_parent_worse_than_its_own_parent_is_rolled_back_and_nothing_is_promot
 
 def test_a_parent_not_shown_to_be_worse_is_no_reason_to_roll_back() -> None:
     grandparent = Grandparent("parent-1", compared("parent", -0.02, control="grandparent"))
-    promotion = promote(CYCLE, BETTER_ARM, Reader(), reads_used=0, reads_allowed=5, grandparent=grandparent)
+    promotion = promote(
+        CYCLE, BETTER_ARM, Reader(), reads_used=0, reads_allowed=5, grandparent=grandparent
+    )
     assert promotion.decision is Decision.PROMOTE
 
 
 def test_the_registered_rule_stands_in_the_promotion() -> None:
     config = CycleConfig(promotion=PromotionRule(holdout_reads=2))
-    cycle = Cycle(number=3, parent="parent-2", config=config, started_at=0.0)
-    promotion = promote(cycle, BETTER_ARM, Reader(), reads_used=2, reads_allowed=5)
-    assert promotion.reason == "holdout reads used up (2 of 2): rotate the holdout"
+    cycle = CYCLE.model_copy(update={"config": config})
+    promotion = promote(cycle, BETTER_ARM, Reader(), reads_used=2, reads_allowed=2)
+    assert promotion.reason.startswith("holdout reads used up (2 of 2)")
     assert promotion.rule == config.promotion
 
 
