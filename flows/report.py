@@ -38,9 +38,10 @@ QUERIES = {
     ),
 }
 LIMITS = (
-    "The policy is a small decoder over tool calls in which literals are aliases: that it "
-    "generalises over operands is given by construction, and is not a large language model "
-    "generalising over domains.",
+    "The policy is a small decoder over tool calls in which literals are aliases, and which "
+    "assumes that a goal names operands roughly in the order of use: that it generalises over "
+    "operands is given by construction, and is not a large language model generalising over "
+    "domains. Its settings were tuned on dev tasks.",
     "Each arm was trained once: a difference is a statement about these checkpoints, not about "
     "the recipe that made them.",
     "Dev tasks share families, tools and the grader program with training, though no operands, "

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
+
 from flows.progress import Progress
 from flywheel.sandbox import Backend
 from flywheel.sandbox.choose import open_backend
@@ -93,6 +95,7 @@ def open_room(config: CycleConfig, progress: Progress) -> Iterator[Room]:
         StoreError: another run holds the store.
         ConfigError: no sandbox backend works here.
     """
+    torch.set_num_threads(1)  # several attempts ask the policy at once, a thread each
     home = Path(config.home)
     (home / "holdout").mkdir(parents=True, exist_ok=True)
     store = open_store(home / "flywheel.duckdb", clock=time.time)

@@ -37,7 +37,7 @@ class ProposeConfig(Record):
 class ProbeConfig(Record):
     """Difficulty probing by the parent policy."""
 
-    tasks: Positive = 32
+    tasks: Positive = 24
     attempts: Positive = 4
     """Per probed task."""
 

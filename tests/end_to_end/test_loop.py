@@ -1,6 +1,5 @@
 """The loop as a person runs it: twice from nothing, and killed in the middle."""
 
-import os
 import random
 import re
 import signal
@@ -116,40 +115,90 @@ def test_two_cycles_at_once_on_one_store_are_told_apart(
         first.wait()
 
 
-def test_killed_at_random_moments_a_cycle_ends_as_if_it_had_not_been(
-    tmp_path: Path, run_cycle: Run, environment: dict[str, str]
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_at_random_moments_a_cycle_ends_as_if_it_had_not_been(
+    tmp_path: Path,
+    two_cycles: Path,
+    run_cycle: Run,
+    environment: dict[str, str],
+    stop: signal.Signals,
 ) -> None:
     """Nothing is lost, nothing is made or counted twice, nothing is left behind."""
-    whole, torn = tmp_path / "whole", tmp_path / "torn"
-    began = time.monotonic()
-    run_cycle(whole)
-    length = time.monotonic() - began
-    rng = random.Random(11)
-    for _ in range(6):
+    torn, rng = tmp_path / "torn", random.Random(11)
+    for _ in range(4):
         process = subprocess.Popen(
             command(torn, SMALL),
             env=environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        time.sleep(rng.uniform(0.25, 0.9) * length)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    run_cycle(torn)
+        time.sleep(rng.uniform(4, 16))
+        process.send_signal(stop)
+        process.wait(timeout=60)
+    if not (torn / "reports" / "cycle-0001.html").exists():
+        run_cycle(torn)
+    first = "WHERE {} = 'cycle-0001' ORDER BY 1"
     for query in (
-        "SELECT attempt_id, verdict, termination FROM attempts ORDER BY 1",
-        "SELECT draw_id, probability, reason FROM draws ORDER BY 1",
-        "SELECT draw_id, attempt_id FROM acceptances ORDER BY 1",
-        "SELECT attempt_id, layer, code FROM failures ORDER BY 1",
-        "SELECT arm, version, row_ids FROM arm_trainings ORDER BY 1",
-        "SELECT posterior_id, passed, graded FROM posteriors ORDER BY 1",
-        "SELECT hypothesis_id, claim FROM hypotheses ORDER BY 1",
-        "SELECT decision, next_parent, reason FROM promotions",
+        "SELECT attempt_id, verdict, termination FROM attempts " + first.format("run_id"),
+        "SELECT draw_id, probability, reason FROM draws " + first.format("cycle_id"),
+        "SELECT draw_id, attempt_id FROM acceptances " + first.format("cycle_id"),
+        "SELECT attempt_id, layer, code FROM failures " + first.format("cycle_id"),
+        "SELECT row_id FROM sft_examples " + first.format("cycle_id"),
+        "SELECT arm, version, row_ids FROM arm_trainings " + first.format("cycle_id"),
+        "SELECT hypothesis_id, claim FROM hypotheses " + first.format("cycle_id"),
+        "SELECT decision, next_parent, reason FROM promotions " + first.format("cycle_id"),
     ):
-        assert rows(torn, query) == rows(whole, query), query
-    time.sleep(1)
-    listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    running = listing.stdout.splitlines()
-    left = [line for line in running if str(torn) in line or "bwrap" in line]
+        assert rows(torn, query) == rows(two_cycles, query), query
+    assert_nothing_left(torn)
+
+
+def assert_nothing_left(home: Path) -> None:
+    deadline = time.monotonic() + 10
+    while (left := processes_of(home)) and time.monotonic() < deadline:
+        time.sleep(0.2)
     assert left == []
-    assert not list(torn.rglob("*.tmp"))
+    assert not list(home.rglob("*.tmp"))
+    assert not list(home.rglob(".making-*"))
+
+
+def processes_of(home: Path) -> list[str]:
+    listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    marks = (str(home), "bwrap", "/opt/python/bin", "multiprocessing.spawn")
+    return [line for line in listing.stdout.splitlines() if any(mark in line for mark in marks)]
+
+
+PLANTED: dict[str, Any] = {
+    **SMALL,
+    "propose": {"seed_tasks": 48, "new_tasks": 48, "dev_tasks": 40, "holdout_tasks": 8},
+    "draw": {"attempts": 48, "arms": ["old-uniform", "new-uniform"]},
+    "train": {"rows": 48, "steps": 400},
+}
+
+
+def better_tasks(home: Path) -> tuple[str, float, float]:
+    ((effect, estimate, lower),) = rows(
+        home,
+        "SELECT c ->> 'effect', CAST(c ->> 'estimate' AS DOUBLE), CAST(c ->> 'lower' AS DOUBLE) "
+        "FROM (SELECT unnest(CAST(comparisons AS JSON[])) AS c FROM eval_reports) "
+        "WHERE c ->> 'question' = 'better tasks?' AND c ->> 'slice' = 'all'",
+    )
+    return effect, estimate, lower
+
+
+def test_a_planted_effect_that_the_sample_can_show_is_found(tmp_path: Path, run_cycle: Run) -> None:
+    """The old pool knows one rule a family; the new tasks bring the others, which dev asks for."""
+    rules = ["at-least", "since", "rename-key"]
+    config = {**PLANTED, "propose": {**PLANTED["propose"], "seed_rules": rules}}
+    run_cycle(tmp_path / "home", config)
+    effect, estimate, lower = better_tasks(tmp_path / "home")
+    assert effect == "better"
+    assert estimate > lower > 0
+    assert "Unanswered" in page(tmp_path / "home", 1)
+
+
+def test_a_cycle_whose_new_tasks_are_like_the_old_ones_is_inconclusive(
+    tmp_path: Path, run_cycle: Run
+) -> None:
+    run_cycle(tmp_path / "home", PLANTED)
+    effect, _, _ = better_tasks(tmp_path / "home")
+    assert effect == "inconclusive"
