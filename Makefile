@@ -3,6 +3,7 @@
 PYTHON ?= python3
 SANDBOX ?= auto
 HOME_FOLDER ?= .flywheel
+CONFIG ?=
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
 TORCH := torch==2.13.0
@@ -11,7 +12,7 @@ TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
 .PHONY: run test check image clean
 
 run: $(VENV)/.installed
-	@$(VENV)/bin/flywheel run --sandbox $(SANDBOX) --home $(HOME_FOLDER)
+	@$(VENV)/bin/flywheel run --sandbox $(SANDBOX) --home $(HOME_FOLDER) $(if $(CONFIG),--config $(CONFIG))
 
 test: $(VENV)/.tested
 	$(VENV)/bin/python -m pytest

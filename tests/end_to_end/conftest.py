@@ -14,14 +14,8 @@ from flows.server import serving
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
-SMALL: dict[str, Any] = {
-    "sandbox": "bubblewrap",
-    "shard_size": 8,
-    "propose": {"seed_tasks": 24, "new_tasks": 24, "dev_tasks": 16, "holdout_tasks": 8},
-    "probe": {"tasks": 6, "attempts": 4},
-    "draw": {"attempts": 20},
-    "train": {"rows": 20, "steps": 40},
-}
+SMALL: dict[str, Any] = json.loads((Path(__file__).parent / "small.json").read_text("utf-8"))
+"""A cycle of seconds: too small to learn from, whole in every stage."""
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +34,7 @@ def command(home: Path, config: dict[str, Any]) -> list[str]:
     """The command line of one cycle in `home`."""
     home.mkdir(parents=True, exist_ok=True)
     path = home.parent / f"{home.name}.json"
-    path.write_text(json.dumps(config))
+    path.write_text(json.dumps({"sandbox": "bubblewrap", **config}))
     run = [sys.executable, "-m", "flows.cli", "run"]
     return [*run, "--home", str(home), "--config", str(path)]
 
