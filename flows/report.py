@@ -46,8 +46,9 @@ LIMITS = (
     "the recipe that made them.",
     "Dev tasks share families, tools and the grader program with training, though no operands, "
     "rule combination or lineage: a gain on families never generated is not measured.",
-    "Dev steers promotion every night and is therefore not independent for long; the holdout is "
-    "read only at a promotion, and the reads are counted.",
+    "Dev steers promotion, and which hypotheses are written, every night: it is never trained on, "
+    "but it is not independent for long. The holdout is: it is read only at a promotion, and the "
+    "reads are counted.",
     "Dev and holdout share no operand, rule combination, parent or duplicate with training; no "
     "other kind of contamination was looked for.",
     "A greedy policy still draws its aliases by chance: the same weights can pass and fail a task. "

@@ -6,9 +6,9 @@ out of the likelihood).
 """
 
 from collections.abc import Iterable, Sequence
-from math import exp, sqrt
+from math import sqrt
 
-from scipy.special import betainc, betaincinv, betaln
+from scipy.special import betainc, betaincinv
 
 from schemas.attempt import Attempt, Setting, Verdict
 from schemas.base import content_id
@@ -126,17 +126,6 @@ def spread(alpha: float, beta: float) -> float:
     """Return the standard deviation of Beta(alpha, beta)."""
     total = alpha + beta
     return sqrt(alpha * beta / (total + 1)) / total
-
-
-def informative_group(alpha: float, beta: float, size: int) -> float:
-    """Return the predictive probability that `size` attempts neither all pass nor all fail.
-
-    E[1 - p^G - (1-p)^G] under Beta(alpha, beta): groups that a group-relative advantage learns
-    from (DAPO, arXiv 2503.14476).
-    """
-    log_all_pass = betaln(alpha + size, beta) - betaln(alpha, beta)
-    log_all_fail = betaln(alpha, beta + size) - betaln(alpha, beta)
-    return float(1 - exp(log_all_pass) - exp(log_all_fail))
 
 
 def _require_one_setting(setting: Setting, task_id: str, attempts: Sequence[Attempt]) -> None:

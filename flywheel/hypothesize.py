@@ -85,7 +85,11 @@ def contrast(
 
     more, less = matching(treatment), matching(control)
     enough = more >= less + MIN_MORE and more >= MIN_RATIO * less
-    return enough, f"matching rows trained on: {more} against {less}"
+    said = f"matching rows trained on: {more} against {less}"
+    return (
+        enough,
+        said if enough else f"{said}; {MIN_MORE} more and {MIN_RATIO} times as many needed",
+    )
 
 
 def hypothesize(
@@ -253,18 +257,18 @@ def _hypothesis(
     if rise is None:
         return None
     treatment, control = arms
-    live = f" with {' and '.join(rules)} live" if rules and not cause.evidence else ""
+    live = f" where {' and '.join(rules)} applies" if rules and not cause.evidence else ""
     return Hypothesis(
         cycle_id=cycle_id,
         cluster_id=cluster.cluster_id,
         claim=(
-            f"Attempts at `{family}` tasks{live} fail ({cluster.label}){cause.evidence}: the "
+            f"Attempts at {family} tasks{live} fail ({cluster.label}){cause.evidence}: the "
             f"training rows hold too few demonstrations of {' and '.join(rules) or family}."
         ),
         change=DataChange(family=family, rules=tuple(sorted(rules))),
         prediction=Prediction(slice=slice, treatment=treatment, control=control, at_least=rise),
         refuted_if=(
-            f"On dev slice `{slice}`, {treatment} - {control} is less than {rise:.2f}: the upper "
+            f"On dev slice {slice}, {treatment} - {control} is less than {rise:.2f}: the upper "
             "end of its interval lies below that."
         ),
     )
@@ -304,7 +308,8 @@ def _weigh(comparison: Comparison, at_least: float) -> tuple[Judgement, str]:
         return Judgement.INCONCLUSIVE, f"{comparison.clusters} components allow no interval"
     shown = f"interval [{lower:.2f}, {upper:.2f}], predicted at least {at_least:.2f}"
     if found is not None:
-        shown += f", {comparison.tasks} tasks could have shown {found:.2f}"
+        least = f"{found:.2f}" if found <= 1 else "nothing"
+        shown += f", {comparison.tasks} tasks could have shown {least}"
     if upper < at_least:
         what = "a rise, but too small a one" if lower > 0 else "no rise of that size"
         return Judgement.REFUTED, f"{what}: {shown}"

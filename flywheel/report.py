@@ -53,7 +53,12 @@ class ReportData:
 def render(data: ReportData) -> str:
     """Return the page."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    environment.filters |= {"signed": _signed, "interval": _interval, "percent": _percent}
+    environment.filters |= {
+        "signed": _signed,
+        "interval": _interval,
+        "percent": _percent,
+        "chance": _chance,
+    }
     environment.globals["forest"] = forest
     environment.globals["ranges"] = ranges
     text = (files(__package__) / "templates" / "report.html").read_text("utf-8")
@@ -68,7 +73,7 @@ def forest(comparisons: Sequence[Comparison]) -> Markup:
         if c.estimate is not None
     ]
     rows = [
-        (label, c.lower, c.estimate, c.upper, f"{_signed(c.estimate)} {_interval(c)}")
+        (label, c.lower, c.estimate, c.upper, f"{_signed(c.estimate)} {_interval(c)} n={c.tasks}")
         for label, c in marks
     ]
     return _svg(rows, low=-1.0, high=1.0, middle=0.0)
@@ -90,7 +95,7 @@ def ranges(posteriors: Sequence[Posterior]) -> Markup:
     return _svg(rows, low=0.0, high=1.0, middle=0.5)
 
 
-_LABEL, _PLOT, _NOTE, _ROW = 270, 380, 190, 20
+_LABEL, _PLOT, _NOTE, _ROW = 270, 360, 220, 20
 
 
 def _svg(
@@ -146,3 +151,9 @@ def _interval(item: Comparison | HoldoutRead | HypothesisVerdict) -> str:
 
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.0f} %"
+
+
+def _chance(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return "<0.001" if value < 0.001 else f"{value:.3f}"

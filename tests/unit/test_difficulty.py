@@ -10,7 +10,6 @@ from flywheel.difficulty import (
     JEFFREYS,
     assign_bucket,
     expected_learning,
-    informative_group,
     manski_bounds,
     spread,
     update_posterior,
@@ -170,26 +169,6 @@ def test_bounds_take_the_ungraded_as_all_failed_and_all_passed() -> None:
 
 def test_expected_learning_is_the_known_one() -> None:
     assert expected_learning(4, 6) == pytest.approx(0.218182, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("alpha", "beta", "probability"),
-    [(4, 6, 0.940271), (0.5, 8.5, 0.287338), (1, 1, 7 / 9)],
-)
-def test_predictive_chance_of_an_informative_group_is_the_known_one(
-    alpha: float, beta: float, probability: float
-) -> None:
-    assert informative_group(alpha, beta, 8) == pytest.approx(probability, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("p", "chance"),
-    [(0.01, 0.077255), (0.05, 0.336580), (0.1, 0.569533), (0.25, 0.899872), (0.5, 0.992188)],
-)
-def test_a_certain_posterior_gives_the_informative_chance_of_a_known_rate(
-    p: float, chance: float
-) -> None:
-    assert informative_group(p * 1e7, (1 - p) * 1e7, 8) == pytest.approx(chance, abs=1e-5)
 
 
 @given(st.floats(0.2, 30), st.floats(0.2, 30))
