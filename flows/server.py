@@ -21,6 +21,8 @@ from flywheel.errors import ConfigError
 
 PATIENCE = 300.0
 """Seconds that a first start may take on a slow machine."""
+BRIEFLY = 15.0
+"""Seconds that a server which should be there already gets to answer."""
 PRIVATE = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
 QUIET = {"PREFECT_LOGGING_LEVEL": "CRITICAL", "PREFECT_LOGGING_TO_API_ENABLED": "false"}
 """Nobody reads the log of a server that ends with its run; errors reach the terminal anyway."""
@@ -52,7 +54,7 @@ class Server:
                 raise ConfigError(
                     f"the Prefect server ended with code {self.process.returncode}: see {self.log}"
                 )
-            if monotonic() - began > PATIENCE:
+            if monotonic() - began > (PATIENCE if self.process else BRIEFLY):
                 raise ConfigError(
                     f"no Prefect server answers at {self.url}: start one, or unset PREFECT_API_URL"
                 )

@@ -99,7 +99,7 @@ def test_the_tree_in_the_readme_is_the_real_one() -> None:
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
     top = {path.split("/")[0] for path in tracked if not path.startswith(".")}
-    assert top <= named | {"LICENSE"}
+    assert top <= named
     modules = {
         path
         for path in tracked
