@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from flywheel.difficulty import final_tries, manski_bounds
-from flywheel.intervals import clustered_mean, sign_flip_p
+from flywheel.intervals import MeanInterval, clustered_mean, sign_flip_p
 from schemas.attempt import Attempt, Verdict
 from schemas.evaluation import Comparison, Effect
 
 MIN_SIGN_FLIP_CLUSTERS = 6
 """Below, no sign-flip p-value can be under 0.05."""
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,9 @@ def compare(
         slice: `all`, `rule:NAME` or `family:NAME`.
         level: Coverage of the interval.
 
-    Below two components there is no interval, and the effect is inconclusive.
+    An effect is claimed where the interval excludes zero and the exact sign-flip test, where there
+    are components enough for it, agrees. Below two components there is no interval, and the effect
+    is inconclusive.
     """
     ours, theirs = _tally(treatment_attempts), _tally(control_attempts)
     pairs = {t: (ours.get(t, _Tally()), theirs.get(t, _Tally())) for t in sorted(component_of)}
@@ -73,6 +76,7 @@ def compare(
     values = [float(difference) for difference in differences.values()]
     clusters = [component_of[task] for task in differences]
     interval = clustered_mean(values, clusters, level) if len(sums) >= 2 else None
+    flips = sign_flip_p(tuple(sums.values())) if len(sums) >= MIN_SIGN_FLIP_CLUSTERS else None
     low_bound, high_bound = _bounds(pairs)
     return Comparison(
         question=question,
@@ -86,21 +90,21 @@ def compare(
         upper=interval.upper if interval else None,
         level=level,
         detectable=interval.detectable if interval else None,
-        sign_flip_p=(
-            sign_flip_p(tuple(sums.values())) if len(sums) >= MIN_SIGN_FLIP_CLUSTERS else None
-        ),
+        sign_flip_p=flips,
         dropped=len(pairs) - len(values),
-        effect=effect_of(interval.lower, interval.upper) if interval else Effect.INCONCLUSIVE,
+        effect=_effect(interval, flips, level),
         low_bound=low_bound,
         high_bound=high_bound,
     )
 
 
-def effect_of(lower: float, upper: float) -> Effect:
-    """Return on which side of zero an interval lies, if on one."""
-    if lower > 0:
+def _effect(interval: MeanInterval | None, flips: float | None, level: float) -> Effect:
+    """Return on which side of zero the interval lies, if on one and the exact test agrees."""
+    if interval is None or (flips is not None and flips > 1 - level + ROUNDING):
+        return Effect.INCONCLUSIVE
+    if interval.lower > 0:
         return Effect.BETTER
-    return Effect.WORSE if upper < 0 else Effect.INCONCLUSIVE
+    return Effect.WORSE if interval.upper < 0 else Effect.INCONCLUSIVE
 
 
 def _tally(attempts: Iterable[Attempt]) -> dict[str, _Tally]:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from schemas.attempt import Attempt, Verdict
 from schemas.curriculum import Arm
-from schemas.evaluation import Comparison, EvalReport
+from schemas.evaluation import Comparison, Effect, EvalReport
 from schemas.failure import FailureCluster
 from schemas.hypothesis import DataChange, Hypothesis, HypothesisVerdict, Judgement, Prediction
 from schemas.training import Provenance
@@ -313,6 +313,6 @@ def _weigh(comparison: Comparison, at_least: float) -> tuple[Judgement, str]:
     if upper < at_least:
         what = "a rise, but too small a one" if lower > 0 else "no rise of that size"
         return Judgement.REFUTED, f"{what}: {shown}"
-    if lower > 0:
+    if comparison.effect is Effect.BETTER:
         return Judgement.SUPPORTED, f"a rise that may be as large as predicted: {shown}"
-    return Judgement.INCONCLUSIVE, f"neither zero nor the predicted rise is excluded: {shown}"
+    return Judgement.INCONCLUSIVE, f"neither a rise nor its absence is shown: {shown}"

@@ -58,6 +58,19 @@ def against(
     return compare("t", "c", runs(ours), runs(theirs), components, question="q", level=level)
 
 
+def test_an_effect_is_claimed_only_where_interval_and_exact_test_agree() -> None:
+    """14 tasks lost, 5 won, 29 alike: the t interval excludes zero, the exact p is 0.064."""
+    outcomes = [(0, 1)] * 14 + [(1, 0)] * 5 + [(1, 1)] * 29
+    ours = {f"task-{n}": [bool(a)] for n, (a, _) in enumerate(outcomes)}
+    theirs = {f"task-{n}": [bool(b)] for n, (_, b) in enumerate(outcomes)}
+    found = against(ours, theirs)
+    assert found.upper is not None
+    assert found.upper < 0
+    assert found.sign_flip_p == pytest.approx(0.0636, abs=1e-3)
+    assert found.effect is Effect.INCONCLUSIVE
+    assert against(ours, theirs, level=0.9).effect is Effect.WORSE
+
+
 # Intervals
 
 

@@ -235,9 +235,9 @@ def comparison(lower: float | None, upper: float | None, **changes: object) -> C
         "upper": upper,
         "level": 0.95,
         "detectable": 0.2,
-        "sign_flip_p": 0.1,
+        "sign_flip_p": 0.01,
         "dropped": 0,
-        "effect": Effect.INCONCLUSIVE,
+        "effect": Effect.BETTER if lower is not None and lower > 0 else Effect.INCONCLUSIVE,
     }
     return Comparison(**{**fields, **changes})  # type: ignore[arg-type]
 
@@ -324,6 +324,11 @@ def provenance(family: str, *rules: str) -> Provenance:
         trust="generated",
         filter="sft@1",
     )
+
+
+def test_an_interval_above_zero_supports_nothing_where_the_exact_test_disagrees() -> None:
+    verdict = judged(comparison(0.1, 0.5, effect=Effect.INCONCLUSIVE, sign_flip_p=0.1))
+    assert verdict.judgement is Judgement.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
