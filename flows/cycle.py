@@ -22,10 +22,10 @@ def begin(room: Room) -> Cycle:
     """
     cycle = unfinished(room.store)
     if cycle is not None:
-        if cycle.environment != room.backend.digest:
+        if cycle.environment != room.environment:
             raise ConfigError(
                 f"{cycle.cycle_id} began with sandbox {cycle.sandbox} ({cycle.environment}), which "
-                f"is {room.backend.digest} now (another Python, image or version of this program): "
+                f"is {room.environment} now (another Python, image or version of this program): "
                 "bring that back, or close the cycle as abandoned with `flywheel run --abandon`"
             )
         room.progress.say(f"{cycle.cycle_id} goes on where it was, with its own configuration")
@@ -35,7 +35,7 @@ def begin(room: Room) -> Cycle:
             parent=_parent(room),
             config=room.config,
             sandbox=room.backend.name,
-            environment=room.backend.digest,
+            environment=room.environment,
             started_at=time.time(),
         )
         append(room.store, [cycle])

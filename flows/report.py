@@ -131,7 +131,7 @@ def _conditions(cycle: Cycle) -> dict[str, str]:
     rule = cycle.config.promotion
     return {
         "Sandbox": cycle.sandbox,
-        "Sandbox digest": cycle.environment,
+        "Environment (sandbox, tools, graders, harness)": cycle.environment,
         "Harness": HARNESS_VERSION,
         "Rule of promotion, registered beforehand": (
             f"best arm on dev above the parent at level {rule.dev_level:g} (not corrected for the "

@@ -9,6 +9,8 @@ from pathlib import Path
 import torch
 
 from flows.progress import Progress
+from flywheel.attempt import HARNESS_VERSION
+from flywheel.graders import GRADERS, grader_version
 from flywheel.sandbox import Backend
 from flywheel.sandbox.choose import open_backend
 from flywheel.store import (
@@ -19,7 +21,7 @@ from flywheel.store import (
     open_store,
     read,
 )
-from flywheel.tools import programs_for
+from flywheel.tools import SETTINGS_TOOLS, TABLE_TOOLS, programs_for
 from schemas.base import content_id
 from schemas.config import Cycle, CycleConfig
 from schemas.task import ToolSpec
@@ -63,6 +65,12 @@ class Room:
             yield store
         finally:
             close(store)
+
+    @property
+    def environment(self) -> str:
+        """Return what all receipts and settings hang on: sandbox, tools, graders, harness."""
+        sandboxes = self.environment_digest((*TABLE_TOOLS, *SETTINGS_TOOLS))
+        return content_id("env", sandboxes, [grader_version(g) for g in GRADERS], HARNESS_VERSION)
 
     def environment_digest(self, tools: Sequence[ToolSpec]) -> str:
         """Return what a task's sandboxes are made of: backend and tool programs."""

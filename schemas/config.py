@@ -130,7 +130,7 @@ class Cycle(Record):
     sandbox: SandboxKind
     """The backend that the cycle began with."""
     environment: str
-    """That backend's digest: receipts and settings of the cycle hang on it."""
+    """Digest of backend, tools, graders and harness: receipts and settings hang on it."""
     started_at: float
 
     @property

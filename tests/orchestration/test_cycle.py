@@ -111,7 +111,7 @@ def test_a_cycle_is_not_mixed_from_two_environments(room: Room) -> None:
     assert isinstance(room.backend, Engine)
     begin(room)
     room.backend.digest = "env-2"
-    with pytest.raises(ConfigError, match=r"env-1.*env-2.*--abandon"):
+    with pytest.raises(ConfigError, match=r"cycle-0001 began.*--abandon"):
         begin(room)
 
 
