@@ -34,6 +34,7 @@ from typing import IO
 import flywheel
 from flywheel.errors import ConfigError, SandboxError
 from flywheel.sandbox import Sandbox, SandboxSpec
+from flywheel.sandbox.owner import PROC, is_orphan, owner_of
 from flywheel.sandbox.protocol import (
     ENVIRONMENT,
     MEGABYTE,
@@ -53,6 +54,7 @@ INSIDE = "/opt/python"
 SYSTEM = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec")
 SYSTEM_FILES = ("/usr/share", "/etc/ld.so.cache", "/etc/alternatives")
 ROOT_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
+MARK = "bwrap of "
 GRACE = 2.0  # seconds that a sandbox gets to end after its stream was closed
 
 
@@ -98,8 +100,19 @@ class Bubblewrap:
                 _end(process)
 
     def reap(self) -> int:
-        """Return 0: the kernel ends these sandboxes with the process that opened them."""
-        return 0
+        """Kill what was starting when its owner was killed; return how many.
+
+        The kernel ends a sandbox that has started with the process that opened it. One that has
+        not waits for ever for its starter.
+        """
+        reaped = 0
+        for entry in PROC.glob("[0-9]*"):
+            with suppress(OSError):
+                name = (entry / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
+                if name.startswith(MARK) and is_orphan(name.removeprefix(MARK)):
+                    os.kill(int(entry.name), signal.SIGKILL)
+                    reaped += 1
+        return reaped
 
     def _start(
         self, spec: SandboxSpec, stream: socket.socket, errors: IO[bytes]
@@ -114,12 +127,18 @@ class Bubblewrap:
         if os.geteuid() != 0:
             user = ["--uid", str(NOBODY), "--gid", str(NOBODY), "--"]
             return subprocess.Popen(
-                [*arguments, *user, *self._command],
+                [*_marked(arguments), *user, *self._command],
+                executable=arguments[0],
                 stdin=stream.fileno(),
                 stdout=stream.fileno(),
                 stderr=errors,
             )
         return _start_as_root(arguments, self._command, stream, errors)
+
+
+def _marked(arguments: list[str]) -> list[str]:
+    """Return the arguments with the owner in place of the program's name, for the reaper."""
+    return [f"{MARK}{owner_of(os.getpid())}", *arguments[1:]]
 
 
 def _start_as_root(
@@ -136,7 +155,8 @@ def _start_as_root(
     capabilities = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--"]
     try:
         process = subprocess.Popen(
-            [*arguments, *mapping, *capabilities, *command],
+            [*_marked(arguments), *mapping, *capabilities, *command],
+            executable=arguments[0],
             stdin=stream.fileno(),
             stdout=stream.fileno(),
             stderr=errors,

@@ -12,7 +12,6 @@ import io
 import logging
 import os
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +27,7 @@ import docker
 from flywheel.errors import ConfigError, SandboxError
 from flywheel.sandbox import Sandbox, SandboxSpec
 from flywheel.sandbox.multiplexed import Demultiplexed
+from flywheel.sandbox.owner import is_orphan, owner_of
 from flywheel.sandbox.protocol import (
     ENVIRONMENT,
     Deadline,
@@ -121,7 +121,7 @@ class Docker:
             for container in self._client.containers.list(
                 all=True, filters={"label": OWNER}, ignore_removed=True
             ):
-                if _is_orphan(container.labels.get(OWNER, "")):
+                if is_orphan(container.labels.get(OWNER, "")):
                     _remove(container)
                     removed += 1
         return removed
@@ -138,7 +138,7 @@ class Docker:
             command=[],
             environment=ENVIRONMENT,
             labels={f"flywheel.{key}": value for key, value in spec.labels.items()}
-            | {OWNER: _owner(os.getpid())},
+            | {OWNER: owner_of(os.getpid())},
             stdin_open=True,
             working_dir="/workspace",
             hostname="sandbox",
@@ -216,26 +216,3 @@ def _examine(container: Container, errors: bytes) -> Death:
     said = errors.decode(errors="replace").strip()
     evidence = f"container {state['Status']}, exit code {state['ExitCode']}: {said}"
     return Death(evidence, out_of_memory=bool(state["OOMKilled"]))
-
-
-def _owner(pid: int) -> str:
-    """Return which process this is, among all that ever were: host, pid and start time."""
-    return f"{socket.gethostname()} {pid} {_started(pid)}"
-
-
-def _is_orphan(owner: str) -> bool:
-    host, _, process = owner.partition(" ")
-    pid = process.partition(" ")[0]
-    return host == socket.gethostname() and pid.isdigit() and _owner(int(pid)) != owner
-
-
-def _started(pid: int) -> str:
-    """Return when a process started, in the system's own words; empty where there is none."""
-    if not PROC.exists():  # macOS
-        command = ["ps", "-o", "lstart=", "-p", str(pid)]
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    try:
-        status = (PROC / str(pid) / "stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-    return status.rpartition(")")[2].split()[19]  # proc(5): field 22, starttime

@@ -5,7 +5,9 @@ import os
 import signal
 import socket
 import struct
+import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -160,3 +162,52 @@ def test_a_backend_that_is_not_there_says_what_to_change(monkeypatch: pytest.Mon
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
     with pytest.raises(ConfigError, match="DOCKER_HOST, or use sandbox 'bubblewrap'"):
         open_backend("docker")
+
+
+OPENING = """
+import sys
+import time
+from flywheel.sandbox import SandboxSpec
+from flywheel.sandbox.choose import open_backend
+backend = open_backend("bubblewrap")
+print("ready", flush=True)
+while True:
+    with backend.open(SandboxSpec({}, 20.0, {"run": "torn", "attempt": "a"})):
+        pass
+"""
+
+
+def _torn(owner: int) -> list[str]:
+    """Processes of sandboxes that process `owner` was starting or had started."""
+    mark = f" {owner} "
+    return [
+        name
+        for entry in Path("/proc").glob("[0-9]*")
+        if (name := _command_name(entry)).startswith("bwrap of ") and mark in name
+    ]
+
+
+def _command_name(entry: Path) -> str:
+    with suppress(OSError):
+        return (entry / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
+    return ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap needs Linux")
+def test_what_was_starting_when_its_owner_was_killed_is_reaped_and_nothing_in_use_is(
+    backend: Backend,
+) -> None:
+    """A sandbox that has not started yet does not die with its owner by itself."""
+    with backend.open(spec("in-use")) as mine:
+        for moment in range(12):
+            with subprocess.Popen([sys.executable, "-c", OPENING], stdout=subprocess.PIPE) as owner:
+                assert owner.stdout is not None
+                assert owner.stdout.readline() == b"ready\n"
+                time.sleep(0.004 * moment)
+                owner.kill()
+            deadline = time.monotonic() + 5
+            while _torn(owner.pid) and time.monotonic() < deadline:
+                backend.reap()
+                time.sleep(0.02)
+            assert _torn(owner.pid) == []
+        assert mine.call(["/bin/true"], 5.0).exit_code == 0
