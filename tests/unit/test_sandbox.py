@@ -164,17 +164,19 @@ def test_a_backend_that_is_not_there_says_what_to_change(monkeypatch: pytest.Mon
         open_backend("docker")
 
 
-OPENING = """
-import sys
-import time
-from flywheel.sandbox import SandboxSpec
-from flywheel.sandbox.choose import open_backend
-backend = open_backend("bubblewrap")
-print("ready", flush=True)
-while True:
-    with backend.open(SandboxSpec({}, 20.0, {"run": "torn", "attempt": "a"})):
-        pass
+STARTING = """
+import os, subprocess, sys, time
+from flywheel.sandbox.bubblewrap import _binary, _marked
+blocked = int(sys.argv[1])
+info, told = os.pipe()
+command = [*_marked([_binary()]), "--unshare-all", "--unshare-user", "--die-with-parent"]
+command += ["--ro-bind", "/", "/", "--userns-block-fd", str(blocked), "--info-fd", str(told)]
+subprocess.Popen([*command, "/bin/true"], executable=_binary(), pass_fds=(blocked, told))
+os.read(info, 1)
+print("starting", flush=True)
+time.sleep(60)
 """
+"""Stops where a sandbox waits for its starter."""
 
 
 def _torn(owner: int) -> list[str]:
@@ -198,16 +200,18 @@ def test_what_was_starting_when_its_owner_was_killed_is_reaped_and_nothing_in_us
     backend: Backend,
 ) -> None:
     """A sandbox that has not started yet does not die with its owner by itself."""
+    blocked, release = os.pipe()
+    command = [sys.executable, "-c", STARTING, str(blocked)]
     with backend.open(spec("in-use")) as mine:
-        for moment in range(12):
-            with subprocess.Popen([sys.executable, "-c", OPENING], stdout=subprocess.PIPE) as owner:
-                assert owner.stdout is not None
-                assert owner.stdout.readline() == b"ready\n"
-                time.sleep(0.004 * moment)
-                owner.kill()
-            deadline = time.monotonic() + 5
-            while _torn(owner.pid) and time.monotonic() < deadline:
-                backend.reap()
-                time.sleep(0.02)
-            assert _torn(owner.pid) == []
+        with subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=(blocked,)) as owner:
+            assert owner.stdout is not None
+            assert owner.stdout.readline() == b"starting\n"
+            owner.kill()
+        time.sleep(0.3)
+        assert len(_torn(owner.pid)) == 1
+        assert backend.reap() >= 1
+        time.sleep(0.1)
+        assert _torn(owner.pid) == []
         assert mine.call(["/bin/true"], 5.0).exit_code == 0
+    os.close(blocked)
+    os.close(release)
