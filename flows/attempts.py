@@ -12,7 +12,7 @@ from flywheel.attempt import make_setting
 from flywheel.collect import Order, collect, infrastructure_faults, order_again
 from flywheel.errors import FlywheelError
 from flywheel.policy import Policy
-from flywheel.store import Store, append, ingest_shards, read_shard, write_shard
+from flywheel.store import Store, append, ingest_shards, read_attempts, read_shard, write_shard
 from schemas.attempt import Attempt, AttemptKey, InfraStatus, Purpose, Sampling
 from schemas.base import content_id
 from schemas.config import Cycle
@@ -79,6 +79,12 @@ def fulfil(
         append(store, [order.setting for order in wanted])
     ingest_shards(store, paths)
     return made
+
+
+def collected(room: Room, cycle: Cycle, *, trajectories: bool) -> tuple[Attempt, ...]:
+    """Return every try that a cycle collected, from the store."""
+    mine = "run_id = ? AND purpose = 'collect'"
+    return read_attempts(room.store, mine, [cycle.cycle_id], trajectories=trajectories)
 
 
 def trip(name: str, faults: Sequence[InfraStatus], total: int, limit: float) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from flywheel.errors import PolicyError, SandboxError
-from flywheel.grade import grade_artifacts
+from flywheel.grade import BOOT_SECONDS, grade_artifacts, ungraded
 from flywheel.policy import Action, Policy
 from flywheel.policy.scripted import ScriptedPolicy
 from flywheel.sandbox import ArtifactRefused, ExecResult, OpenSandbox, Sandbox, SandboxSpec
@@ -28,15 +28,12 @@ from schemas.attempt import (
     Trajectory,
     Turn,
     TurnStatus,
-    Verdict,
 )
 from schemas.task import Brief, File, TaskManifest, ToolCall
 
 HARNESS_VERSION = "harness@1"
 MAX_REPAIRS = 2
 """Malformed or forbidden calls that a policy may follow by a better one."""
-BOOT_SECONDS = 60.0
-"""Allowed on top of the task's own seconds before a sandbox is killed from outside."""
 POLICY_CAN_CAUSE = {
     InfraStage.MEMORY: Termination.MEMORY_LIMIT,
     InfraStage.DEADLINE: Termination.TIME_LIMIT,
@@ -90,18 +87,11 @@ def attempt(
     if died_before and died_under_a_call(rollout) and _reference_survives(task, open_sandbox, key):
         rollout.termination, rollout.infra = Termination.SANDBOX_KILLED, None
     began = perf_counter()
-    grade, infra = ungraded(task), rollout.infra
+    grade, infra = ungraded(task.sealed.grader), rollout.infra
     if infra is None:
         grade, infra = grade_artifacts(task, rollout.artifacts, open_sandbox, labels_of(key))
     rollout.seconds["grade"] = perf_counter() - began
     return record(task, policy.version, key, rollout, grade, infra, started_at)
-
-
-def ungraded(task: TaskManifest, evidence: str = "") -> Grade:
-    """Return the grade of what was not graded."""
-    return Grade(
-        verdict=Verdict.UNGRADED, evidence=evidence, grader_version=task.sealed.grader.version
-    )
 
 
 def record(

@@ -16,6 +16,7 @@ from schemas.task import File, Grader, TaskManifest
 GRADE_SECONDS = 20.0
 """For one set of artifacts."""
 BOOT_SECONDS = 60.0
+"""Allowed on top of the work's own seconds before a sandbox is killed from outside."""
 ARTIFACTS_CAN_CAUSE = frozenset({InfraStage.TOOL, InfraStage.MEMORY, InfraStage.DEADLINE})
 """Ends of the grader's sandbox that are tried again and then held against the artifacts."""
 GRADABLE = "gradable"
@@ -42,7 +43,7 @@ def grade_artifacts(
                 return grade, None
         control = _grade_once(task, right_answer(task), open_sandbox, labels)
     except SandboxError as error:
-        return _ungraded(task.sealed.grader, str(error)), error.status
+        return ungraded(task.sealed.grader, str(error)), error.status
     if control.verdict is Verdict.PASSED:
         return _brought_down(task.sealed.grader, grade.evidence), None
     fault = InfraStatus(
@@ -51,7 +52,7 @@ def grade_artifacts(
         evidence=f"artifacts: {grade.evidence}; right answer: {control.evidence}",
         retryable=False,
     )
-    return _ungraded(task.sealed.grader, grade.evidence), fault
+    return ungraded(task.sealed.grader, grade.evidence), fault
 
 
 def _grade_once(
@@ -66,7 +67,7 @@ def _grade_once(
     except SandboxError as error:
         if error.status.stage not in ARTIFACTS_CAN_CAUSE:
             raise
-        return _ungraded(task.sealed.grader, str(error))
+        return ungraded(task.sealed.grader, str(error))
     return grade
 
 
@@ -114,7 +115,7 @@ def _read(grader: Grader, result: ExecResult) -> Grade:
     complete = lines[-1:] == ["graded"] and named == grader.checks and not result.dropped
     if result.exit_code != 0 or result.timed_out or not complete:
         cause = "timed out" if result.timed_out else f"exit {result.exit_code}"
-        return _ungraded(grader, f"{cause}: {' | '.join(lines[-3:])[:500]}")
+        return ungraded(grader, f"{cause}: {' | '.join(lines[-3:])[:500]}")
     checks = tuple(
         CheckResult(name=name, passed=word == "pass", evidence=evidence)
         for name, word, evidence in rows
@@ -134,5 +135,6 @@ def _brought_down(grader: Grader, evidence: str) -> Grade:
     )
 
 
-def _ungraded(grader: Grader, evidence: str) -> Grade:
+def ungraded(grader: Grader, evidence: str = "") -> Grade:
+    """Return the grade of what was not graded."""
     return Grade(verdict=Verdict.UNGRADED, evidence=evidence, grader_version=grader.version)

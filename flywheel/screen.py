@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from flywheel.attempt import (
-    BOOT_SECONDS,
     HARNESS_VERSION,
     Rollout,
     act,
@@ -19,7 +18,7 @@ from flywheel.attempt import (
     record,
 )
 from flywheel.errors import SandboxError
-from flywheel.grade import grade_sets
+from flywheel.grade import BOOT_SECONDS, grade_sets
 from flywheel.policy.scripted import ScriptedPolicy
 from flywheel.sandbox import OpenSandbox, Sandbox, SandboxSpec
 from flywheel.tools import programs_for

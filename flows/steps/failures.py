@@ -4,11 +4,12 @@ from collections import Counter
 
 import numpy as np
 
+from flows.attempts import collected
 from flows.pool import load_pool
 from flows.runtime import Room
 from flows.step import Records, step, tally
 from flywheel.cluster import cluster_failures, draw_audit
-from flywheel.store import read, read_attempts
+from flywheel.store import read
 from flywheel.triage import triage as triage_attempt
 from schemas.base import seed_from
 from schemas.config import Cycle
@@ -21,9 +22,7 @@ AUDITED_PER_STRATUM = 2
 def triage(room: Room, cycle: Cycle) -> tuple[Records, str]:
     """Collected attempts in; for every one that did not pass, whose failure it is."""
     pool = load_pool(room)
-    made = read_attempts(
-        room.store, "run_id = ? AND purpose = 'collect'", [cycle.cycle_id], trajectories=True
-    )
+    made = collected(room, cycle, trajectories=True)
     triaged = (
         triage_attempt(attempt, cycle.cycle_id, pool.tasks[attempt.key.version_id].brief.tools)
         for attempt in made

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from flows.attempts import collected
 from flows.runtime import Room
 from flows.step import Records, step, tally
 from flows.steps.tasks import open_hypotheses
@@ -42,9 +43,7 @@ def judge(room: Room, cycle: Cycle) -> tuple[Records, str]:
 def hypothesise(room: Room, cycle: Cycle) -> tuple[Records, str]:
     """Clusters of train failures and dev numbers in, falsifiable hypotheses out."""
     clusters = read(room.store, FailureCluster, "cycle_id = ?", [cycle.cycle_id])
-    made = read_attempts(
-        room.store, "run_id = ? AND purpose = 'collect'", [cycle.cycle_id], trajectories=False
-    )
+    made = collected(room, cycle, trajectories=False)
     (promotion,) = read(room.store, Promotion, "cycle_id = ?", [cycle.cycle_id])
     dev = read_attempts(
         room.store,

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from flows.attempts import collected
 from flows.pool import Pool, load_pool
 from flows.runtime import Room
 from flows.step import Records, step, tally
@@ -83,9 +84,7 @@ def train(room: Room, cycle: Cycle) -> tuple[Records, str]:
 def _accepted(room: Room, cycle: Cycle) -> Mapping[Arm, list[Attempt]]:
     """Return each arm's accepted attempts, with trajectories."""
     taken = read(room.store, Acceptance, "cycle_id = ? AND accepted", [cycle.cycle_id])
-    made = read_attempts(
-        room.store, "run_id = ? AND purpose = 'collect'", [cycle.cycle_id], trajectories=True
-    )
+    made = collected(room, cycle, trajectories=True)
     by_id = {attempt.attempt_id: attempt for attempt in made}
     return {
         arm: [by_id[a.attempt_id] for a in taken if a.arm is arm and a.attempt_id is not None]

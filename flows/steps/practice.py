@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flows.attempts import fulfil, orders
+from flows.attempts import collected, fulfil, orders
 from flows.pool import Pool, load_pool
 from flows.runtime import Room
 from flows.step import Records, step, tally
@@ -136,9 +136,7 @@ def collect(room: Room, cycle: Cycle) -> tuple[Records, str]:
 def accept(room: Room, cycle: Cycle) -> tuple[Records, str]:
     """Attempts in; for every draw, whether it may be used, with a reason."""
     draws = read(room.store, Draw, "cycle_id = ?", [cycle.cycle_id])
-    made = read_attempts(
-        room.store, "run_id = ? AND purpose = 'collect'", [cycle.cycle_id], trajectories=False
-    )
+    made = collected(room, cycle, trajectories=False)
     acceptances = accept_attempts(draws, made)
     reasons = Counter(acceptance.reason.value for acceptance in acceptances)
     accepted = sum(acceptance.accepted for acceptance in acceptances)

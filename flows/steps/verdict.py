@@ -1,6 +1,6 @@
 """Rows 12 and 13 of the loop: evaluate every arm on dev, then promote by the rule."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from flows.attempts import fulfil, orders
 from flows.pool import Pool, holdout_in_force, load_pool
@@ -62,13 +62,14 @@ def evaluate(room: Room, cycle: Cycle) -> tuple[Records, str]:
 def promote(room: Room, cycle: Cycle) -> tuple[Records, str]:
     """Dev report and the rule registered with the cycle in; the next cycle's parent out."""
     (report,) = read(room.store, EvalReport, "cycle_id = ?", [cycle.cycle_id])
-    version = holdout_version(load_pool(room), cycle)
+    pool = load_pool(room)
+    version = holdout_version(pool, cycle)
     earlier = read(room.store, HoldoutRead, "holdout_version = ?", [version])
     allowed = earlier[0].allowed if earlier else cycle.config.promotion.holdout_reads
     reads: list[HoldoutRead] = []
 
     def read_holdout(candidate: str) -> HoldoutRead:
-        reads.append(_read_holdout(room, cycle, candidate, version, len(earlier) + 1, allowed))
+        reads.append(_read_holdout(room, cycle, pool, candidate, len(earlier) + 1, allowed))
         return reads[0]
 
     promotion = decide(
@@ -77,7 +78,7 @@ def promote(room: Room, cycle: Cycle) -> tuple[Records, str]:
         read_holdout,
         reads_used=len(earlier),
         reads_allowed=allowed,
-        grandparent=_grandparent(room, cycle),
+        grandparent=_grandparent(room, cycle, pool.components),
     )
     return [reads, [promotion]], f"{promotion.decision.value}: {promotion.reason}"
 
@@ -97,10 +98,9 @@ def _eval_task(task: TaskManifest, pool: Pool) -> EvalTask:
 
 
 def _read_holdout(
-    room: Room, cycle: Cycle, candidate: str, version: str, number: int, allowed: int
+    room: Room, cycle: Cycle, pool: Pool, candidate: str, number: int, allowed: int
 ) -> HoldoutRead:
     """Attempt the holdout with candidate and parent, in its own file; let one verdict out."""
-    pool = load_pool(room)
     in_force = {event.version_id for event in holdout_in_force(pool, cycle.config)}
     tasks = [(t, 0) for t in pool.accepted(Split.HOLDOUT) if t.version_id in in_force]
     if not tasks:
@@ -117,7 +117,7 @@ def _read_holdout(
         made = fulfil(room, cycle, "holdout", wanted, policies, store, room.holdout_shards)
     return holdout_read(
         cycle.cycle_id,
-        version,
+        holdout_version(pool, cycle),
         candidate,
         cycle.parent,
         [a for a in made if a.key.arm == "candidate"],
@@ -129,7 +129,7 @@ def _read_holdout(
     )
 
 
-def _grandparent(room: Room, cycle: Cycle) -> Grandparent | None:
+def _grandparent(room: Room, cycle: Cycle, components: Mapping[str, str]) -> Grandparent | None:
     """Return the parent's own parent with their dev comparison, where both were evaluated."""
     versions = read(room.store, PolicyVersion, "version = ?", [cycle.parent])
     if not versions or versions[0].parent is None:
@@ -140,7 +140,6 @@ def _grandparent(room: Room, cycle: Cycle) -> Grandparent | None:
     tasks = {a.key.task_id for a in mine} & {a.key.task_id for a in theirs}
     if not tasks:
         return None
-    components = load_pool(room).components
     gain: Comparison = compare(
         PARENT,
         "grandparent",
