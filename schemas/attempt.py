@@ -7,7 +7,9 @@ from typing import Annotated
 from pydantic import Field, computed_field, model_validator
 
 from schemas.base import Count, Name, Record, Seconds, content_id, seed_from
-from schemas.task import Budget, File, ToolCall
+from schemas.file import File
+from schemas.task import Budget
+from schemas.tool import ToolCall
 
 
 class Purpose(StrEnum):

@@ -18,6 +18,16 @@ class ProposeConfig(Record):
     """How many tasks are proposed."""
 
     families: tuple[Name, ...] = ("orders", "logs", "config")
+    axes: tuple[str, ...] = ()
+    """Kinds of rules to use (`flywheel coverage` lists them); empty: all."""
+    things: tuple[Annotated[str, Field(pattern=r"^[a-z]{2,20}$")], ...] = ()
+    """Business objects, in the singular, that goals are worded for; empty: each family's own."""
+    folders: tuple[str, ...] = ()
+    """Folders of task folders to import: native, Harbor or SWE-bench."""
+    per_proposer: Count = 20
+    """Most tasks that each proposer of your own may make in a cycle."""
+    plugins: tuple[str, ...] = ()
+    """Families, checks and tools of your own, as `file.py:NAME`; entry points need no mention."""
     seed_rules: tuple[Name, ...] = ()
     """Rules that the founding pool may use; empty: all of them."""
     seed_tasks: Positive = 60

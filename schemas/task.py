@@ -1,102 +1,18 @@
 """A task: an executable asset. What an agent may see and what it may not are two types."""
 
-import base64
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, computed_field, model_validator
 
-from schemas.base import Count, Name, Record, Seconds, content_id
+from schemas.base import Count, Name, Probability, Record, content_id
+from schemas.file import ArtifactPath, File, RelativePath
+from schemas.tool import Script, ToolSpec
 
-MAX_FILE_BYTES = 4 * 1024 * 1024
-
-
-def _safe_path(path: str) -> str:
-    """Accept a relative path that stays below the workspace and prints as one line."""
-    parts = PurePosixPath(path).parts
-    if not parts or PurePosixPath(path).is_absolute() or ".." in parts:
-        raise ValueError(f"path {path!r} must be relative and must not contain '..'")
-    if len(path) > 255 or not path.isprintable():
-        raise ValueError(f"path {path!r} must be at most 255 printable characters")
-    return path
-
-
-RelativePath = Annotated[str, AfterValidator(_safe_path)]
-
-
-class File(Record):
-    """A small file below the workspace."""
-
-    path: RelativePath
-    content: str
-    """The text itself, or base64 where `encoding` says so."""
-    encoding: Literal["utf-8", "base64"] = "utf-8"
-
-    @classmethod
-    def of(cls, path: str, data: bytes) -> "File":
-        """Wrap `data`, as text where it is valid UTF-8 without NUL bytes, else as base64."""
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError:
-            text = "\0"
-        if "\0" in text:
-            encoded = base64.b64encode(data).decode("ascii")
-            return cls(path=path, content=encoded, encoding="base64")
-        return cls(path=path, content=text)
-
-    def data(self) -> bytes:
-        """Return the file's bytes."""
-        if self.encoding == "base64":
-            return base64.b64decode(self.content)
-        return self.content.encode("utf-8")
-
-    @model_validator(mode="after")
-    def _small(self) -> "File":
-        if len(self.content) > MAX_FILE_BYTES * 4 // 3 + 4:
-            raise ValueError(f"{self.path}: larger than {MAX_FILE_BYTES} bytes")
-        return self
-
-
-class ToolKind(StrEnum):
-    """Whether a tool's answers come from execution."""
-
-    REAL = "real"
-    SIMULATED = "simulated"
-
-
-class Parameter(Record):
-    """One named argument of a tool."""
-
-    name: Name
-    description: str
-    choices: tuple[str, ...] = ()
-    """The only values allowed; empty for a literal that the task or an observation names."""
-
-
-class ToolSpec(Record):
-    """A command-line program that an agent may call inside its sandbox."""
-
-    name: Name
-    description: str
-    parameters: tuple[Parameter, ...] = ()
-    kind: ToolKind = ToolKind.REAL
-
-
-class ToolCall(Record):
-    """One call: the tool's name and its arguments, in the order of the tool's parameters."""
-
-    tool: Name
-    arguments: Mapping[str, str] = {}
-
-
-SUBMIT = ToolCall(tool="submit")
-"""The call that ends an attempt: the policy says that it is done."""
-
-Script = tuple[ToolCall, ...]
-"""What a scripted policy does, ending without `submit` (the harness adds it)."""
+WORKDIR = "/workspace"
 
 
 class Repository(Record):
@@ -106,20 +22,33 @@ class Repository(Record):
     commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 
 
+def _safe_workdir(path: str) -> str:
+    pure = PurePosixPath(path)
+    if not pure.is_absolute() or len(pure.parts) < 2 or ".." in pure.parts or str(pure) != path:
+        raise ValueError(f"environment: {path!r} must be an absolute folder below /")
+    return path
+
+
 class Environment(Record):
     """The initial state of a workspace."""
 
     files: tuple[File, ...]
     image: str | None = None
-    """`name@sha256:…`; None: the family's shared base image."""
+    """`name@sha256:…`; None: the shared base image. A tag alone is refused at screening."""
+    workdir: Annotated[str, AfterValidator(_safe_workdir)] = WORKDIR
+    """Where an agent finds the files, and itself."""
+    folders: tuple[Annotated[str, AfterValidator(_safe_workdir)], ...] = ()
+    """Further folders (absolute) that exist, are empty, and may be written to."""
     repository: Repository | None = None
     egress: tuple[str, ...] = ()
     """Hosts that may be reached; empty: no network."""
+    variables: Mapping[
+        Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)], str
+    ] = {}
+    """Set for every command, on top of the sandbox's own."""
 
     @model_validator(mode="after")
-    def _pinned_and_unique(self) -> "Environment":
-        if self.image is not None and "@sha256:" not in self.image:
-            raise ValueError(f"environment.image {self.image!r} has no digest: use name@sha256:…")
+    def _unique(self) -> "Environment":
         paths = [file.path for file in self.files]
         if len(paths) != len(set(paths)):
             raise ValueError("environment.files holds a path twice")
@@ -145,21 +74,63 @@ class Brief(Record):
     """Literals that an agent has to reproduce stand in backticks."""
     environment: Environment
     tools: tuple[ToolSpec, ...]
-    artifacts: tuple[RelativePath, ...]
-    """The files that the agent leaves behind to be graded."""
+    artifacts: tuple[ArtifactPath, ...]
+    """What the agent leaves behind to be graded."""
     budget: Budget
+
+
+class Exercise(Record):
+    """A hidden run of a program that the agent delivers, on inputs that it has not seen.
+
+    It runs in a sandbox that holds what the agent left behind and `files`, and no answer. Its
+    output is graded as the artifact `exercises/NAME.txt`.
+    """
+
+    name: Name
+    files: tuple[File, ...]
+    argv: Annotated[tuple[str, ...], Field(min_length=1)]
+    """A command line with an absolute path, run in the workspace."""
+
+    @property
+    def output(self) -> str:
+        """The artifact that its output becomes."""
+        return f"exercises/{self.name}.txt"
+
+    @model_validator(mode="after")
+    def _stays_below(self) -> "Exercise":
+        if ".." in self.name:
+            raise ValueError(f"exercise.name {self.name!r} must not contain '..'")
+        return self
+
+
+class Instrument(Record):
+    """A grader that is a model: how often it errs was measured, and is never assumed."""
+
+    model: str
+    prompt_hash: str
+    false_accept: Probability
+    false_reject: Probability
+    measured_on: Count
+    """Labelled attempts behind the two rates."""
 
 
 class Grader(Record):
     """How an artifact is judged, in a sandbox that the agent never entered."""
 
     program: Name
-    """A program in flywheel/graders/, run isolated in the second sandbox."""
+    """A grader program, run isolated in the second sandbox."""
     version: str
     """Digest of that program's text."""
     checks: Annotated[tuple[Name, ...], Field(min_length=1)]
     """The done-condition: the checks that must all hold. A reward is 1 if they do, else 0."""
     expected: tuple[File, ...]
+    """Right answers, or hidden tests: whatever the program compares with."""
+    protected: tuple[RelativePath, ...] = ()
+    """Files of the environment that must be left as they were."""
+    exercises: tuple[Exercise, ...] = ()
+    seconds: Annotated[float, Field(gt=0)] = 20.0
+    """For one set of artifacts."""
+    instrument: Instrument | None = None
 
 
 class MutantKind(StrEnum):
@@ -168,17 +139,34 @@ class MutantKind(StrEnum):
     RULE_LEFT_OUT = "rule-left-out"
     RULE_SWAPPED = "rule-swapped"
     """The wrong neighbour: keep the first duplicate where the last is asked for."""
-    COMMAND_DROPPED = "command-dropped"
 
 
 class Mutant(Record):
-    """A wrong solution that a good grader must fail."""
+    """A wrong solution that a good grader must fail. Those without a rule are made by screening."""
 
     name: Name
     kind: MutantKind
-    rule: Name | None
+    rule: Name
     """The live rule that it gets wrong."""
     script: Script
+
+
+class Requirement(Record):
+    """One sentence of the goal, and the checks that fail where it is not met."""
+
+    sentence: str
+    checks: tuple[Name, ...] = ()
+    """Empty: it asks for nothing."""
+    rule: Name | None = None
+
+
+class ScriptedUser(Record):
+    """A simulated user who knows what the goal leaves out, and tells when asked."""
+
+    answers: Mapping[Name, str]
+    """Topic → answer."""
+    after: Mapping[Name, Name] = {}
+    """Topic → the topic that must have been asked about before."""
 
 
 class Sealed(Record):
@@ -186,7 +174,38 @@ class Sealed(Record):
 
     grader: Grader
     reference: Script
-    mutants: tuple[Mutant, ...]
+    alternatives: tuple[Script, ...] = ()
+    """Other right solutions; besides the task's tools they may use `bash`."""
+    mutants: tuple[Mutant, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
+    """The goal, sentence by sentence; empty: nobody has said what its sentences ask for."""
+    user: ScriptedUser | None = None
+
+
+class Capability(StrEnum):
+    """What an agent has to be able to do."""
+
+    TOOL_DOCS = "reading-tool-docs"
+    TOOL_CHOICE = "choosing-tools"
+    DEPENDENCY = "cross-tool-dependency"
+    CLARIFICATION = "clarification"
+    LONG_HORIZON = "long-horizon"
+    RECOVERY = "recovery-from-failure"
+
+
+class Features(Record):
+    """What may make a task hard, known from how it was made."""
+
+    depth: Count
+    """Longest chain of calls that each need the one before."""
+    missing: Count
+    """Facts that the goal leaves out."""
+    rounds: Count
+    """Fewest observations that have to be read before the last call can be chosen."""
+    live_rules: Count
+    capabilities: tuple[Capability, ...]
+    thing: str = ""
+    """The business object that it was worded for; empty: the family's own."""
 
 
 class SourceKind(StrEnum):
@@ -203,6 +222,8 @@ class SourceKind(StrEnum):
     HOLDOUT = "holdout"
     """Proposed for the holdout; the source's uri names the generation."""
     IMPORTED = "imported"
+    PROPOSED = "proposed"
+    """By a model: no trust comes with it."""
 
 
 class Source(Record):
@@ -228,7 +249,11 @@ class TaskManifest(Record):
     """The literals that a solution has to name (files, columns, keys, values), sorted."""
     brief: Brief
     sealed: Sealed
+    features: Features | None
+    """None: not known, as for an imported task."""
     source: Source
+    outside: Mapping[str, str] = {}
+    """Fields of an imported format that have no home here, kept for the way back."""
 
     @computed_field  # type: ignore[prop-decorator]
     @cached_property
@@ -250,51 +275,3 @@ class TaskManifest(Record):
     def prompt_hash(self) -> str:
         """The goal's words, whatever their case and spacing."""
         return content_id("prompt", " ".join(self.brief.goal.casefold().split()))
-
-
-class CheckKind(StrEnum):
-    """What screening tried."""
-
-    BOOTS = "boots"
-    INITIAL_STATE_FAILS = "initial-state-fails"
-    REFERENCE_PASSES = "reference-passes"
-    REFERENCE_REPEATS = "reference-repeats"
-    MUTANTS_FAIL = "mutants-fail"
-
-
-class ScreenVerdict(StrEnum):
-    """What screening concluded."""
-
-    ACCEPTED = "accepted"
-    REJECTED = "rejected"
-    UNSCREENED = "unscreened"
-    """An infrastructure fault kept a check from finishing: nothing is known about the task."""
-
-
-class ScreenCheck(Record):
-    """One check with its evidence."""
-
-    kind: CheckKind
-    passed: bool | None
-    """None: could not be run."""
-    evidence: str
-
-
-class ScreenReport(Record):
-    """A receipt: what was executed against one task version, and what came of it."""
-
-    version_id: str
-    task_id: str
-    environment_digest: str
-    harness_version: str
-    grader_version: str
-    """A changed environment, harness or grader voids the receipt."""
-    checks: tuple[ScreenCheck, ...]
-    mutants: Count
-    mutants_killed: Count
-    survivors: tuple[Name, ...]
-    verdict: ScreenVerdict
-    reason: Name
-    """`accepted`, or the code of the first check that failed."""
-    trust: Literal["generated", "imported"]
-    seconds: Seconds

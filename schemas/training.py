@@ -9,7 +9,7 @@ from pydantic import Field, computed_field, model_validator
 from schemas.attempt import Sampling, Termination, Tokens, Turn
 from schemas.base import Count, Name, Record, Seconds, content_id
 from schemas.lineage import Split
-from schemas.task import ToolSpec
+from schemas.tool import ToolSpec
 
 
 class Provenance(Record):
@@ -27,6 +27,10 @@ class Provenance(Record):
     teacher: str
     """The policy version that acted: `reference@…` for a demonstration."""
     grader_version: str
+    instrument: str | None
+    """The model that graded it and its prompt, where the grader is a model."""
+    simulated: tuple[Name, ...]
+    """Simulated tools that it may call; on verified tasks, found to answer as the real ones do."""
     trust: str
     """The task's tier in screening."""
     filter: str
@@ -117,6 +121,8 @@ class RejectReason(StrEnum):
     NOT_PASSED = "not-passed"
     NOT_TRAIN_SPLIT = "not-train-split"
     NOT_SCREENED = "not-screened"
+    NOT_VERIFIED = "not-verified"
+    """Screening could not run all of its list: no reward rests on such a grader."""
     NO_TOKENS = "no-tokens"
     SIMULATED_TOOL = "simulated-tool"
     HAS_TOOL_ERROR = "has-tool-error"
