@@ -8,15 +8,24 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import flywheel
 from flywheel.errors import SandboxError
-from flywheel.sandbox import ArtifactRefused, Backend, ExecResult, Limits, Sandbox, SandboxSpec
+from flywheel.sandbox import (
+    ArtifactRefused,
+    Backend,
+    ExecResult,
+    Limits,
+    Sandbox,
+    SandboxSpec,
+    Tree,
+)
 from schemas.attempt import InfraStage
-from schemas.task import File
+from schemas.file import File
 
 PROJECT = Path(flywheel.__file__).parents[1]
 PYTHON = "import os, sys\ndef main(argv):\n    exec(argv[0], {'os': os, 'sys': sys})\n"
@@ -44,6 +53,14 @@ with open_backend(sys.argv[1]).open(spec) as box:
 """
 
 
+OTHER_CLOCK = {
+    "LD_PRELOAD": "/usr/$LIB/faketime/libfaketime.so.1",
+    "FAKETIME": "+400d",
+    "DONT_FAKE_MONOTONIC": "1",
+}
+FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+
+
 def own(run: str) -> str:
     """Return a run's name that no other test process uses."""
     return f"{run}-{os.getpid()}"
@@ -63,6 +80,10 @@ def said(box: Sandbox, source: str) -> str:
     result = python(box, source)
     assert result.exit_code == 0, result.output.decode()
     return result.output.decode().strip()
+
+
+def modes(tree: Tree) -> dict[str, str]:
+    return {file.path: f"{file.mode:o}" for file in tree.files}
 
 
 class SandboxBehaviour:
@@ -289,6 +310,8 @@ class SandboxBehaviour:
         said(box, "os.symlink('/etc', 'etc'); os.symlink('/tmp', 'tmp')")
         with pytest.raises(ArtifactRefused, match="Not a directory"):
             box.get("etc/ld.so.cache")
+        with pytest.raises(ArtifactRefused, match="Not a directory"):
+            box.tree("etc")
         with pytest.raises(SandboxError, match="put-failed"):
             box.put([File.of("tmp/mine", b"x")])
         assert said(box, "print(os.listdir('/tmp'))") == "[]"
@@ -303,6 +326,8 @@ class SandboxBehaviour:
     def test_a_path_that_leaves_the_workspace_is_refused(self, box: Sandbox, path: str) -> None:
         with pytest.raises(ArtifactRefused, match=r"leaves|no text"):
             box.get(path)
+        with pytest.raises(ArtifactRefused, match=r"leaves|no text"):
+            box.tree(path)
         with pytest.raises(SandboxError, match="path-refused"):
             box.put([File.of("x", b"")], folder=path)
         with pytest.raises(SandboxError, match="path-refused"):
@@ -320,6 +345,179 @@ class SandboxBehaviour:
             assert b"PermissionError" in python(box, change).output, change
         assert said(box, "print(open('given/d/a.csv').read())") == "1"
         assert box.get("given/d/a.csv") == b"1"
+
+    @pytest.mark.parametrize("workdir", ["/app", "/usr/src/app", "/a/b/c", "/tmp/x"])
+    def test_the_workspace_is_where_the_spec_says_and_further_folders_are_writable(
+        self, backend: Backend, workdir: str
+    ) -> None:
+        folders = ("/tests", "/logs/verifier", f"{workdir}/within")
+        wanted = replace(spec(), workdir=workdir, folders=folders)
+        with backend.open(wanted) as box:
+            assert said(box, "print(os.getcwd(), os.listdir())") == f"{workdir} ['within']"
+            for folder in (workdir, *folders):
+                said(box, f"open({folder!r} + '/mine', 'w').write('x')")
+            assert python(box, "open('/logs/mine', 'w')").exit_code == 1
+            assert modes(box.tree(".")) == {"mine": "644", "within/mine": "644"}
+            assert box.get("mine") == box.get("/logs/verifier/mine") == b"x"
+            size = "s = os.statvfs({!r}); print(s.f_blocks * s.f_frsize)"
+            sizes = {said(box, size.format(folder)) for folder in (workdir, *folders)}
+            assert sizes == {str(Limits().workspace_mb << 20)}
+            assert said(box, "print(os.environ['HOME'])") == "/tmp"
+
+    def test_further_folders_take_files_calls_and_trees_by_absolute_path(
+        self, backend: Backend
+    ) -> None:
+        with backend.open(replace(spec(), folders=("/tests",))) as box:
+            box.put([File.of("a/t.sh", b"pwd\n", 0o750)], "/tests")
+            box.put([File.of("b/key", b"1", 0o600)], "/tests", read_only=True)
+            assert box.call(["/bin/sh", "t.sh"], 5.0, "/tests/a").output == b"/tests/a\n"
+            assert modes(box.tree("/tests")) == {"a/t.sh": "750", "b/key": "444"}
+            said(box, "open('/tests/still-open', 'w')")
+            for outside in ("/tests/../etc", "/testsuite", "/"):
+                with pytest.raises(SandboxError, match="path-refused"):
+                    box.put([File.of("x", b"")], outside)
+
+    @pytest.mark.parametrize(
+        "folder", ["/", "/usr", "/proc/x", "/dev/shm", "app", "/a/../etc", "/a\nb", "/a//b"]
+    )
+    def test_a_folder_that_would_hide_what_a_sandbox_needs_is_refused(
+        self, backend: Backend, folder: str
+    ) -> None:
+        for wanted in (replace(spec(), workdir=folder), replace(spec(), folders=(folder,))):
+            with pytest.raises(SandboxError, match="folder-refused") as caught:
+                backend.open(wanted).__enter__()
+            assert not caught.value.status.retryable
+
+    def test_variables_of_the_spec_reach_every_call_and_the_worker(self, backend: Backend) -> None:
+        variables = {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "TASK": "a b=c"}
+        with backend.open(replace(spec(), environment=variables)) as box:
+            assert said(box, "print(hash('a'))") == "6412522626967419924"
+            shown = box.call(["/bin/sh", "-c", "echo $TASK $TZ $LC_ALL $HOME"], 5.0).output
+            assert shown == b"a b=c Asia/Tokyo C.UTF-8 /tmp\n"
+
+    def test_another_clock_reaches_everything_and_leaves_timeouts_alone(
+        self, backend: Backend
+    ) -> None:
+        with backend.open(replace(spec(), environment=OTHER_CLOCK)) as box:
+            if said(box, f"print(os.path.exists({FAKETIME!r}))") == "False":
+                pytest.skip("no libfaketime here")
+            ahead = time.time() + 400 * 86_400
+            for told in (
+                said(box, "import time; print(time.time())"),
+                box.call(["/bin/date", "+%s"], 5.0).output,
+            ):
+                assert float(told) == pytest.approx(ahead, abs=60)
+            began = time.monotonic()
+            assert box.call(["/bin/sleep", "30"], 0.5).timed_out
+            assert box.call(["/bin/sleep", "0.2"], 10.0).seconds == pytest.approx(0.2, abs=0.15)
+            assert 0.7 <= time.monotonic() - began < 5
+
+    def test_files_are_put_with_their_modes(self, box: Sandbox) -> None:
+        wanted = {"run.sh": 0o755, "key": 0o600, "shared": 0o666, "none": 0o000}
+        box.put([File.of(name, b"#!/bin/sh\necho ran\n", mode) for name, mode in wanted.items()])
+        assert said(box, "print([oct(os.stat(n).st_mode) for n in sorted(os.listdir())])") == (
+            "['0o100600', '0o100000', '0o100755', '0o100666']"
+        )
+        assert box.call(["/workspace/run.sh"], 5.0).output == b"ran\n"
+        assert modes(box.tree(".")) == {name: f"{mode:o}" for name, mode in wanted.items()}
+
+    def test_a_tree_is_all_regular_files_with_their_modes_and_reasons_for_the_rest(
+        self, box: Sandbox
+    ) -> None:
+        said(
+            box,
+            "import socket\n"
+            "os.makedirs('out/deep/er'); os.makedirs('out/empty')\n"
+            "for path in ('b', 'deep/er/a', '.hidden', 'twice', 'e-acute-\\u00e9'):\n"
+            "    open('out/' + path, 'w').write(path)\n"
+            "os.chmod('out/b', 0o4751); os.mkfifo('out/pipe'); os.link('out/twice', 'out/two')\n"
+            "os.symlink('/etc', 'out/etc'); os.symlink('b', 'out/link'); open('beside', 'w')\n"
+            "for name in (b'line\\nbreak', b'\\xff', b'esc\\x1b[2J'): open(b'out/' + name, 'w')\n",
+        )
+        tree = box.tree("out/")
+        assert modes(tree) == {
+            ".hidden": "644",
+            "b": "751",
+            "deep/er/a": "644",
+            "e-acute-\u00e9": "644",
+        }
+        assert [file.path for file in tree.files] == sorted(modes(tree))
+        assert all(file.data() == file.path.encode() for file in tree.files)
+        name = "its path is not at most 255 printable characters"
+        assert set(tree.refused) == {
+            rf"\udcff: {name}",
+            rf"esc\x1b[2J: {name}",
+            "etc: a symbolic link",
+            rf"line\nbreak: {name}",
+            "link: a symbolic link",
+            "pipe: not a regular file",
+            "two: a hard link: the file has 2 names",
+            "twice: a hard link: the file has 2 names",
+        }
+
+    def test_a_tree_reads_what_its_owner_locked_and_locks_it_again(self, box: Sandbox) -> None:
+        said(
+            box,
+            "os.makedirs('out/shut/in')\n"
+            "for path in ('key', 'shut/in/a'): open('out/' + path, 'w').write(path)\n"
+            "for path in ('key', 'shut/in/a', 'shut/in', 'shut', ''): os.chmod('out/' + path, 0)\n",
+        )
+        for _ in range(2):
+            tree = box.tree("out")
+            assert modes(tree) == {"key": "0", "shut/in/a": "0"}
+            assert [file.data() for file in tree.files] == [b"key", b"shut/in/a"]
+        assert b"Permission denied" in python(box, "os.listdir('out')").output
+
+    @pytest.mark.parametrize("made_by", ["pass", "open('out', 'w')", "os.mkfifo('out')"])
+    def test_a_tree_below_what_is_no_folder_is_refused(self, box: Sandbox, made_by: str) -> None:
+        said(box, made_by)
+        with pytest.raises(ArtifactRefused, match=r"^out: (No such file|Not a directory)"):
+            box.tree("out")
+
+    @pytest.mark.parametrize("crowd", [4, 50_000])
+    def test_a_tree_ends_at_its_number_of_entries_and_keeps_the_levels_above(
+        self, backend: Backend, crowd: int
+    ) -> None:
+        with backend.open(spec(limits=Limits(tree_files=20))) as box:
+            said(
+                box,
+                "os.makedirs('b/in')\n"
+                "for n in range(15): open(f'a{n:02}', 'w')\n"
+                f"for n in range({crowd}): open(f'b/in/{{n}}', 'w')\n",
+            )
+            tree = box.tree(".")
+            assert [file.path for file in tree.files] == [f"a{n:02}" for n in range(15)]
+            assert tree.refused == ("b/in/: more than 20 entries up to here",)
+            said(box, "os.unlink('b/in/0'); os.unlink('a00')")
+            assert len(box.tree(".").files) == (14 + 3 if crowd == 4 else 14)
+
+    def test_a_tree_takes_no_more_bytes_than_an_artifact_may_have(self, backend: Backend) -> None:
+        with backend.open(spec(limits=Limits(artifact_bytes=1000))) as box:
+            said(
+                box,
+                "for name, size in (('a', 600), ('b', 600), ('c', 400), ('d', 1)):\n"
+                "    open(name, 'w').write('x' * size)\n",
+            )
+            tree = box.tree(".")
+            assert [file.path for file in tree.files] == ["a", "c"]
+            assert tree.refused == (
+                "b: too large: 600 bytes, at most 400 are taken",
+                "d: too large: 1 bytes, at most 0 are taken",
+            )
+
+    def test_a_tree_does_not_go_deeper_than_a_path_may_be_long(self, box: Sandbox) -> None:
+        said(
+            box,
+            "open('n' * 255, 'w'); os.mkdir('out'); os.chdir('out'); open('n' * 251, 'w')\n"
+            "open('n' * 252, 'w')\n"
+            "for _ in range(3000): os.mkdir('d' * 49); os.chdir('d' * 49)\n"
+            "open('end', 'w')\n",
+        )
+        tree = box.tree("out")
+        assert [file.path for file in tree.files] == ["n" * 251]
+        assert [refusal[:3] for refusal in tree.refused] == ["ddd", "nnn"]
+        assert max(map(len, tree.refused)) < 400
+        assert "n" * 255 in modes(box.tree("."))
 
     def test_nothing_inside_can_end_the_worker(self, box: Sandbox) -> None:
         for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGINT):

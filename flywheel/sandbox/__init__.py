@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from schemas.config import SandboxKind
-from schemas.task import File
+from schemas.file import File
+from schemas.task import WORKDIR, Environment
+
+BOOT_SECONDS = 60.0
+"""Allowed on top of the work's own seconds before a sandbox is killed from outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,9 @@ class Limits:
     output_bytes: int = 16_384
     """Per call: head and tail are kept, the middle is dropped and counted."""
     artifact_bytes: int = 1_048_576
-    """Largest file that `get` returns."""
+    """Largest file that `get` returns; most that `tree` returns in all."""
+    tree_files: int = 2_000
+    """Most entries that `tree` returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,32 @@ class SandboxSpec:
     """`run` and `attempt`: what the reaper goes by."""
     image: str | None = None
     limits: Limits = field(default_factory=Limits)
+    workdir: str = WORKDIR
+    """Absolute path of the workspace, empty at first, whatever the image has there."""
+    folders: tuple[str, ...] = ()
+    """Further writable folders (absolute), each as large as the workspace and empty at first.
+
+    `put`, `call`, `get` and `tree` take absolute paths below them."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables on top of the fixed ones, or in place of them."""
+
+
+def spec_for(
+    environment: Environment,
+    programs: Mapping[str, str],
+    deadline: float,
+    labels: Mapping[str, str],
+) -> SandboxSpec:
+    """Return the sandbox that a task's environment asks for, its files not yet in it."""
+    return SandboxSpec(
+        programs=programs,
+        deadline=deadline,
+        labels=labels,
+        image=environment.image,
+        workdir=environment.workdir,
+        folders=environment.folders,
+        environment=environment.variables,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +87,16 @@ class ExecResult:
     timed_out: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What stands below a folder."""
+
+    files: tuple[File, ...]
+    """Regular files with their modes, paths relative to the folder, sorted."""
+    refused: tuple[str, ...]
+    """`path: reason`, for links, devices, files that are too large or too many."""
+
+
 class ArtifactRefused(Exception):
     """An artifact that is not returned: absent, too large, a link, a device. The agent's doing."""
 
@@ -63,7 +105,7 @@ class Sandbox(Protocol):
     """A started sandbox. Every method raises SandboxError when the boundary fails."""
 
     def put(self, files: Iterable[File], folder: str = ".", *, read_only: bool = False) -> None:
-        """Write files below `folder` in the workspace."""
+        """Write files with their modes below `folder` in the workspace."""
 
     def call(self, argv: Sequence[str], timeout: float, folder: str = ".") -> ExecResult:
         """Run a program by name (or an absolute path) in `folder`.
@@ -73,6 +115,9 @@ class Sandbox(Protocol):
 
     def get(self, path: str) -> bytes:
         """Return a regular file of the workspace; raise ArtifactRefused where it is none."""
+
+    def tree(self, folder: str) -> Tree:
+        """Return all that stands below a folder; raise ArtifactRefused where it is none."""
 
 
 OpenSandbox = Callable[[SandboxSpec], AbstractContextManager[Sandbox]]
@@ -91,6 +136,9 @@ class Backend(Protocol):
 
     def open(self, spec: SandboxSpec) -> AbstractContextManager[Sandbox]:
         """Start a sandbox; leaving the context removes it, also after a failure."""
+
+    def search_image(self, image: str, needles: Mapping[str, bytes]) -> list[str]:
+        """Return where the layers of an image hold a needle; raise SandboxError as `open`."""
 
     def reap(self) -> int:
         """Remove the sandboxes whose process on this host is gone; return how many."""

@@ -1,8 +1,9 @@
 """Sandboxes by bubblewrap: Linux namespaces, no daemon, no image, some 30 ms a start.
 
 A sandbox sees the system's programs and libraries and this Python's standard library, read-only;
-/proc and /dev of its own; a workspace and /tmp of bounded size in memory. It sees no network, no
-home folder, no project file and no installed package, and runs as user 65534 without capabilities.
+/proc and /dev of its own; a workspace, /tmp and further folders of bounded size in memory. It sees
+no network, no home folder, no project file and no installed package, and runs as user 65534
+without capabilities.
 
 What this does not protect against:
 - A bug in the kernel: all system calls are open. Run code that is written to break out in a
@@ -23,37 +24,24 @@ import signal
 import socket
 import subprocess
 import sys
-import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import IO
 
-import flywheel
 from flywheel.errors import ConfigError, SandboxError
 from flywheel.sandbox import Sandbox, SandboxSpec
+from flywheel.sandbox.launch import worker_command, worker_digest, writable_folders
+from flywheel.sandbox.mounts import INSIDE, interpreter, isolation, system, writable
 from flywheel.sandbox.owner import PROC, is_orphan, owner_of
-from flywheel.sandbox.protocol import (
-    ENVIRONMENT,
-    MEGABYTE,
-    Deadline,
-    Death,
-    WorkerSandbox,
-    worker_command,
-    worker_digest,
-)
+from flywheel.sandbox.protocol import MEGABYTE, Deadline, Death, WorkerSandbox
 from schemas.attempt import InfraStage
 from schemas.base import content_id
 from schemas.config import SandboxKind
 
 NOBODY = 65534
-INSIDE = "/opt/python"
-"""Where a sandbox sees this interpreter, wherever the host keeps it."""
-SYSTEM = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec")
-SYSTEM_FILES = ("/usr/share", "/etc/ld.so.cache", "/etc/alternatives")
-ROOT_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 MARK = "bwrap of "
 GRACE = 2.0  # seconds that a sandbox gets to end after its stream was closed
 
@@ -67,7 +55,7 @@ class Bubblewrap:
     name: SandboxKind = "bubblewrap"
 
     def __init__(self) -> None:
-        self._base = [_binary(), *_isolation(), *_system(), *_interpreter()]
+        self._base = [_binary(), *isolation(), *system(), *interpreter()]
         self._command = worker_command(f"{INSIDE}/bin/python3", compiled=True)
 
     @cached_property
@@ -79,8 +67,7 @@ class Bubblewrap:
     def open(self, spec: SandboxSpec) -> Iterator[Sandbox]:
         """Start a sandbox; leaving the context removes it, also after a failure."""
         if spec.image is not None:
-            evidence = f"{spec.image}: bubblewrap runs no images; use the docker backend"
-            raise SandboxError(InfraStage.IMAGE, "image-unsupported", evidence, retryable=False)
+            raise _no_images(spec.image)
         ours, theirs = socket.socketpair()
         with ours, theirs, tempfile.TemporaryFile() as errors:
             process = self._start(spec, theirs, errors)
@@ -98,6 +85,10 @@ class Bubblewrap:
             finally:
                 _hang_up(ours)
                 _end(process)
+
+    def search_image(self, image: str, needles: Mapping[str, bytes]) -> list[str]:
+        """Raise SandboxError: there are no images here."""
+        raise _no_images(image)
 
     def reap(self) -> int:
         """Kill what was starting when its owner was killed; return how many.
@@ -117,13 +108,12 @@ class Bubblewrap:
     def _start(
         self, spec: SandboxSpec, stream: socket.socket, errors: IO[bytes]
     ) -> subprocess.Popen[bytes]:
-        size = str(spec.limits.workspace_mb * MEGABYTE)
-        writable = [
-            word
-            for folder in ("/workspace", "/tmp")
-            for word in ("--perms", "1777", "--size", size, "--tmpfs", folder)
+        arguments = [
+            *self._base,
+            *writable(writable_folders(spec), spec.limits.workspace_mb * MEGABYTE),
+            *(word for item in spec.environment.items() for word in ("--setenv", *item)),
+            *("--remount-ro", "/", "--chdir", spec.workdir),
         ]
-        arguments = [*self._base, *writable, "--remount-ro", "/", "--chdir", "/workspace"]
         if os.geteuid() != 0:
             user = ["--uid", str(NOBODY), "--gid", str(NOBODY), "--"]
             return subprocess.Popen(
@@ -134,6 +124,11 @@ class Bubblewrap:
                 stderr=errors,
             )
         return _start_as_root(arguments, self._command, stream, errors)
+
+
+def _no_images(image: str) -> SandboxError:
+    evidence = f"{image}: bubblewrap runs no images; use the docker backend"
+    return SandboxError(InfraStage.IMAGE, "image-unsupported", evidence, retryable=False)
 
 
 def _marked(arguments: list[str]) -> list[str]:
@@ -216,56 +211,3 @@ def _binary() -> str:
             "install your system's package bubblewrap, or use sandbox 'docker'"
         )
     return found
-
-
-def _isolation() -> list[str]:
-    options = "--unshare-all --unshare-user --die-with-parent --new-session --as-pid-1 --clearenv"
-    arguments = [*options.split(), "--cap-drop", "ALL", "--hostname", "sandbox"]
-    path = {"PATH": f"{INSIDE}/bin:/usr/bin:/bin:/usr/sbin:/sbin"}
-    for name, value in (ENVIRONMENT | path).items():
-        arguments += ["--setenv", name, value]
-    for folder in (
-        "/etc",
-        "/usr",
-        "/opt",
-        INSIDE,
-        f"{INSIDE}/bin",
-    ):  # else made for their owner alone
-        arguments += ["--dir", folder]
-    return [*arguments, "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
-
-
-def _system() -> list[str]:
-    """Return the mounts of the system's programs and libraries, our own package left out."""
-    arguments = []
-    for path in filter(os.path.exists, SYSTEM + SYSTEM_FILES):
-        arguments += ["--ro-bind", path, path]
-    for path in filter(os.path.exists, ROOT_LINKS):
-        if Path(path).is_symlink():
-            arguments += ["--symlink", str(Path(path).readlink()), path]
-        else:
-            arguments += ["--ro-bind", path, path]
-    project = Path(flywheel.__file__).parents[1]
-    if any(project.is_relative_to(path) for path in SYSTEM):
-        arguments += ["--tmpfs", str(project), "--remount-ro", str(project)]
-    return arguments
-
-
-def _interpreter() -> list[str]:
-    """Return the mounts of this Python and its standard library, without installed packages."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    base = Path(sys.base_prefix)
-    binary = base / "bin" / version
-    if not binary.exists():
-        raise ConfigError(f"sandbox 'bubblewrap': no interpreter at {binary}; use sandbox 'docker'")
-    arguments = ["--ro-bind", str(binary.resolve()), f"{INSIDE}/bin/python3"]
-    for folder in {"lib", sys.platlibdir}:
-        if not (base / folder).is_dir():
-            continue
-        arguments += ["--ro-bind", str(base / folder), f"{INSIDE}/{folder}"]
-        for packages in (base / folder / version).glob("*-packages"):
-            hidden = f"{INSIDE}/{packages.relative_to(base)}"
-            arguments += ["--tmpfs", hidden, "--remount-ro", hidden]
-    if sysconfig.get_config_var("Py_ENABLE_SHARED"):
-        arguments += ["--setenv", "LD_LIBRARY_PATH", f"{INSIDE}/lib"]
-    return arguments

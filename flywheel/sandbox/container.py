@@ -13,7 +13,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -26,16 +26,16 @@ from docker.types import LogConfig
 import docker
 from flywheel.errors import ConfigError, SandboxError
 from flywheel.sandbox import Sandbox, SandboxSpec
-from flywheel.sandbox.multiplexed import Demultiplexed
-from flywheel.sandbox.owner import is_orphan, owner_of
-from flywheel.sandbox.protocol import (
+from flywheel.sandbox.launch import (
     ENVIRONMENT,
-    Deadline,
-    Death,
-    WorkerSandbox,
     worker_command,
     worker_digest,
+    writable_folders,
 )
+from flywheel.sandbox.layers import search_layers
+from flywheel.sandbox.multiplexed import Demultiplexed
+from flywheel.sandbox.owner import is_orphan, owner_of
+from flywheel.sandbox.protocol import Deadline, Death, WorkerSandbox
 from schemas.attempt import InfraStage
 from schemas.base import content_id
 from schemas.config import SandboxKind
@@ -84,10 +84,10 @@ class Docker:
     @contextmanager
     def open(self, spec: SandboxSpec) -> Iterator[Sandbox]:
         """Start a sandbox; leaving the context removes it, also after a failure."""
-        with self._starts, _faults(spec):
+        with self._starts, _faults(spec.image):
             container = self._create(spec)
         try:
-            with _faults(spec):
+            with _faults(spec.image):
                 stream = _attach(container)
             with (
                 stream,
@@ -101,7 +101,7 @@ class Docker:
                     deadline,
                     lambda: _examine(container, replies.errors),
                 )
-                with self._starts, _faults(spec):
+                with self._starts, _faults(spec.image):
                     container.start()
                     box.start(processes=0)  # the container's own limit counts them
                 try:
@@ -110,6 +110,14 @@ class Docker:
                     _hang_up(stream)  # an engine with an open stream takes ten seconds to kill
         finally:
             _remove(container)
+
+    def search_image(self, image: str, needles: Mapping[str, bytes]) -> list[str]:
+        """Return where the layers of an image hold a needle, files deleted since included.
+
+        Raises SandboxError where there is no such image, or the engine fails.
+        """
+        with _faults(image):
+            return list(search_layers(self._client.images.get(image).save(), needles))
 
     def reap(self) -> int:
         """Remove the sandboxes whose process on this host is gone.
@@ -127,27 +135,27 @@ class Docker:
         return removed
 
     def _create(self, spec: SandboxSpec) -> Container:
-        limits = spec.limits
-        memory = f"{limits.memory_mb + 2 * limits.workspace_mb + OVERHEAD_MB}m"
+        limits, folders = spec.limits, writable_folders(spec)
+        memory = f"{limits.memory_mb + len(folders) * limits.workspace_mb + OVERHEAD_MB}m"
         # An owner, because runc may put the mount point's own mode in place of this one.
         owner = "uid=65534,gid=65534,mode=1777"
-        folder = f"size={limits.workspace_mb}m,{owner},exec,nosuid,nodev"
+        mount = f"size={limits.workspace_mb}m,{owner},exec,nosuid,nodev"
         return self._client.containers.create(
             spec.image or IMAGE,
             entrypoint=self._command,
             command=[],
-            environment=ENVIRONMENT,
+            environment={**ENVIRONMENT, **spec.environment},
             labels={f"flywheel.{key}": value for key, value in spec.labels.items()}
             | {OWNER: owner_of(os.getpid())},
             stdin_open=True,
-            working_dir="/workspace",
+            working_dir=spec.workdir,
             hostname="sandbox",
             user="65534:65534",
             network_mode="none",
             ipc_mode="none",
             init=False,  # the worker must be process 1: nothing inside can kill it then
             read_only=True,
-            tmpfs={"/workspace": folder, "/tmp": folder},
+            tmpfs=dict.fromkeys(folders, mount),
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
             pids_limit=limits.processes + 1,
@@ -159,12 +167,12 @@ class Docker:
 
 
 @contextmanager
-def _faults(spec: SandboxSpec | None) -> Iterator[None]:
+def _faults(wanted: str | None) -> Iterator[None]:
     """Turn what the engine's client raises into a SandboxError with its stage."""
     try:
         yield
     except ImageNotFound as problem:
-        image = (spec and spec.image) or IMAGE
+        image = wanted or IMAGE
         remedy = BUILD if image == IMAGE else f"docker pull {image}"
         raise SandboxError(
             InfraStage.IMAGE, "image-missing", f"{image}: {remedy}", retryable=False

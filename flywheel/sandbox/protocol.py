@@ -3,67 +3,29 @@
 What a worker says is not trusted: a reply that is too long or makes no sense ends the sandbox.
 """
 
-import base64
 import contextlib
 import errno
-import hashlib
 import io
-import marshal
 import struct
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from types import TracebackType
 
 from flywheel.errors import SandboxError
-from flywheel.sandbox import ArtifactRefused, ExecResult, SandboxSpec
+from flywheel.sandbox import ArtifactRefused, ExecResult, SandboxSpec, Tree
 from flywheel.sandbox.frames import pack, unpack
 from schemas.attempt import InfraStage
-from schemas.task import File
+from schemas.file import MAX_FILE_BYTES, File
 
 MEGABYTE = 1024 * 1024
 REPLY_OVERHEAD = 64 * 1024
-"""Bytes that a reply may have beyond the output or the artifact that it carries."""
-WORKER_FILES = ("frames", "output", "workspace", "program", "worker")
-BOOTSTRAP = """\
-import sys
-from binascii import a2b_base64
-from marshal import loads
-for name, text in zip(sys.argv[1::2], sys.argv[2::2]):
-    module = sys.modules[name] = type(sys)(name)
-    exec(LOAD, module.__dict__)
-module.main()
-"""
-FROM_SOURCE = "compile(text, name, 'exec')"
-FROM_CODE = "loads(a2b_base64(text))"
-
-
-def worker_command(python: str, *, compiled: bool = False) -> list[str]:
-    """Return the command that runs the worker under the interpreter `python` of a sandbox.
-
-    The worker travels as arguments, so that nothing has to be mounted; `compiled` saves a fifth
-    of a start, for an interpreter that is the very one that runs this. Not `-I`: it would ignore
-    PYTHONHASHSEED; the rest of what it does comes from an environment that has nothing else.
-    """
-    bootstrap = BOOTSTRAP.replace("LOAD", FROM_CODE if compiled else FROM_SOURCE)
-    command = [python, "-s", "-S", "-c", bootstrap]
-    for name in WORKER_FILES:
-        module = f"flywheel.sandbox.{name}"
-        text = Path(__file__).with_name(f"{name}.py").read_text("utf-8")
-        if compiled:
-            text = base64.b64encode(marshal.dumps(compile(text, module, "exec"))).decode()
-        command += [module, text]
-    return command
-
-
-def worker_digest() -> str:
-    """Return the SHA-256 of the worker's command, in hexadecimal."""
-    return hashlib.sha256("\0".join(worker_command("")).encode()).hexdigest()
-
-
-ENVIRONMENT = {"HOME": "/tmp", "LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONHASHSEED": "0"}
-"""What every process in a sandbox sees, apart from PATH."""
+"""Bytes that a reply may have beyond the output or the artifacts that it carries."""
+ENTRY_OVERHEAD = 2048
+"""Bytes that an entry of a tree may have beyond its content: path, mode, reason."""
+SHOWN = 255
+"""Characters of a refused path, or of the reason, that are passed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +79,9 @@ class WorkerSandbox:
     ) -> None:
         self._replies, self._send = replies, send
         self._spec, self._deadline, self._examine = spec, deadline, examine
-        self._longest = spec.limits.output_bytes + spec.limits.artifact_bytes + REPLY_OVERHEAD
+        limits = spec.limits
+        entries = limits.tree_files * ENTRY_OVERHEAD
+        self._longest = limits.output_bytes + limits.artifact_bytes + entries + REPLY_OVERHEAD
 
     def start(self, processes: int) -> None:
         """Load the programs; `processes` is the limit for the worker to set, 0 for none."""
@@ -128,6 +92,8 @@ class WorkerSandbox:
             (limits.workspace_mb + 1) * MEGABYTE,
             limits.output_bytes,
             limits.artifact_bytes,
+            min(limits.artifact_bytes, MAX_FILE_BYTES),
+            limits.tree_files,
         )
         programs = [word.encode() for item in self._spec.programs.items() for word in item]
         status, *reply = self._exchange(
@@ -138,15 +104,16 @@ class WorkerSandbox:
             raise SandboxError(InfraStage.BOOT, "program-broken", evidence, retryable=False)
 
     def put(self, files: Iterable[File], folder: str = ".", *, read_only: bool = False) -> None:
-        """Write files below `folder` in the workspace.
+        """Write files with their modes below `folder` in the workspace or a further folder.
 
-        Read-only holds against accidents, not against a program that wants to write: it runs as
-        the files' owner and can change their mode. A sealed folder takes no further files.
+        Read-only gives them mode 0444. It holds against accidents, not against a program that
+        wants to write: it runs as the files' owner and can change their mode. A sealed folder
+        takes no further files.
         """
-        words = [word for file in files for word in (_inside(file.path), file.data())]
-        status, *reply = self._exchange(
-            InfraStage.TOOL, b"put", _inside(folder), b"1" if read_only else b"0", *words
-        )
+        seal, words = b"1" if read_only else b"0", []
+        for file in files:
+            words += [_inside(file.path), str(file.mode).encode(), file.data()]
+        status, *reply = self._exchange(InfraStage.TOOL, b"put", self._inside(folder), seal, *words)
         if status != b"ok":
             raise self._put_failed(reply)
 
@@ -157,7 +124,7 @@ class WorkerSandbox:
         """
         words = [word.encode("utf-8", "surrogatepass") for word in argv]
         reply = self._exchange(
-            InfraStage.TOOL, b"call", repr(float(timeout)).encode(), _inside(folder), *words
+            InfraStage.TOOL, b"call", repr(float(timeout)).encode(), self._inside(folder), *words
         )
         try:
             status, code, dropped, seconds, timed_out, output = reply
@@ -171,19 +138,47 @@ class WorkerSandbox:
 
     def get(self, path: str) -> bytes:
         """Return a regular file of the workspace; raise ArtifactRefused where it is none."""
+        reply = self._take(b"get", path)
+        if len(reply) != 1:
+            raise self._lost(InfraStage.TOOL, "the reply to a get makes no sense")
+        return reply[0]
+
+    def tree(self, folder: str) -> Tree:
+        """Return all that stands below a folder; raise ArtifactRefused where it is none.
+
+        A link is never followed. A file or folder that its owner can't read is read nevertheless.
+        Levels are taken from the top down: beyond the limits it is the deep end that is refused.
+        """
+        count, *reply = self._take(b"tree", folder)
         try:
-            wanted = _inside(path)
+            end = 3 * int(count)
+            taken = zip(reply[:end:3], map(int, reply[1:end:3]), reply[2:end:3], strict=True)
+            refused = list(zip(reply[end::2], reply[end + 1 :: 2], strict=True))
+            return _checked(list(taken), refused)
+        except ValueError as problem:
+            what = f"the reply to a tree makes no sense: {problem}"
+            raise self._lost(InfraStage.TOOL, what) from problem
+
+    def _take(self, operation: bytes, path: str) -> list[bytes]:
+        try:
+            wanted = self._inside(path)
         except SandboxError as problem:
             raise ArtifactRefused(problem.status.evidence) from None
-        match self._exchange(InfraStage.TOOL, b"get", wanted):
-            case [b"ok", data]:
-                return data
+        match self._exchange(InfraStage.TOOL, operation, wanted):
+            case [b"ok", *fields] if fields:
+                return fields
             case [b"refused", reason]:
-                raise ArtifactRefused(f"{path}: {reason.decode(errors='replace')}")
+                raise ArtifactRefused(f"{path}: {_shown(reason)}")
             case reply:
-                raise self._lost(
-                    InfraStage.TOOL, f"the reply to a get makes no sense: {reply[:2]!r}"
-                )
+                what = f"the reply to a {operation.decode()} makes no sense: {reply[:2]!r}"
+                raise self._lost(InfraStage.TOOL, what)
+
+    def _inside(self, path: str) -> bytes:
+        """Return `path` for the wire: below the workspace, or absolute in a further folder."""
+        home = next(filter(PurePosixPath(path).is_relative_to, self._spec.folders), None)
+        if home is None:
+            return _inside(path)
+        return b"/".join((home.encode(), _inside(str(PurePosixPath(path).relative_to(home)))))
 
     def _exchange(self, stage: InfraStage, *fields: bytes) -> list[bytes]:
         try:
@@ -231,3 +226,24 @@ def _inside(path: str) -> bytes:
     with contextlib.suppress(UnicodeEncodeError):
         return path.encode()
     raise SandboxError(InfraStage.TOOL, "path-refused", f"{path!r} is no text", retryable=False)
+
+
+def _checked(taken: list[tuple[bytes, int, bytes]], refused: list[tuple[bytes, bytes]]) -> Tree:
+    """Return a tree of what is a file by our own rules too.
+
+    Another Python inside may know more printable characters: that must not look like a fault.
+    """
+    files = []
+    for path, mode, data in taken:
+        try:
+            files.append(File.of(path.decode(), data, mode))
+        except ValueError:
+            refused.append((path, b"not a file with a printable path"))
+    lines = [f"{_shown(path)}: {_shown(reason)}" for path, reason in refused]
+    return Tree(tuple(sorted(files, key=lambda file: file.path)), tuple(sorted(lines)))
+
+
+def _shown(text: bytes) -> str:
+    """Return what a worker said as one short printable line."""
+    words = text.decode("utf-8", "surrogateescape")
+    return (words if words.isprintable() else ascii(words)[1:-1])[:SHOWN]

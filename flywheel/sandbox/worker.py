@@ -20,6 +20,7 @@ import time
 from flywheel.sandbox.frames import pack, unpack
 from flywheel.sandbox.output import Output
 from flywheel.sandbox.program import become
+from flywheel.sandbox.walk import Walk
 from flywheel.sandbox.workspace import Refused, get, put
 
 TYPE_CHECKING = False  # `typing` is slow to import
@@ -38,7 +39,7 @@ class Worker:
         self._requests, self._replies = requests, replies
         self._programs: dict[str, Callable[[list[str]], int]] = {}
         self._limits: list[tuple[int, int]] = []
-        self._output_bytes = self._artifact_bytes = 0
+        self._output_bytes = self._artifact_bytes = self._file_bytes = self._tree_files = 0
 
     def serve(self) -> None:
         """Answer until the other side hangs up."""
@@ -47,6 +48,7 @@ class Worker:
             b"put": self.put,
             b"call": self.call,
             b"get": self.get,
+            b"tree": self.tree,
         }
         while True:
             (size,) = struct.unpack(">I", self._read(4))
@@ -72,9 +74,8 @@ class Worker:
 
     def start(self, limits: bytes, *programs: bytes) -> bytes:
         """Take the limits, and load the programs (name, source, name, source …)."""
-        memory, processes, files, self._output_bytes, self._artifact_bytes = map(
-            int, limits.split()
-        )
+        memory, processes, files, self._output_bytes, *artifacts = map(int, limits.split())
+        self._artifact_bytes, self._file_bytes, self._tree_files = artifacts
         self._limits = [
             (resource.RLIMIT_AS, memory),
             (resource.RLIMIT_FSIZE, files),
@@ -99,14 +100,20 @@ class Worker:
         self._programs[name] = module.__dict__["main"]
 
     def put(self, folder: bytes, read_only: bytes, *files: bytes) -> bytes:
-        """Write files, given as path, bytes, path, bytes …; seal them if `read_only` is 1."""
-        paths = map(os.fsdecode, files[::2])
-        put(os.fsdecode(folder), list(zip(paths, files[1::2], strict=True)), read_only == b"1")
+        """Write files, given as path, mode, bytes, path, mode …; seal them if `read_only` is 1."""
+        paths, modes = map(os.fsdecode, files[::3]), map(int, files[1::3])
+        put(os.fsdecode(folder), zip(paths, modes, files[2::3], strict=True), read_only == b"1")
         return pack(b"ok")
 
     def get(self, path: bytes) -> bytes:
         """Return a file's bytes."""
         return pack(b"ok", get(os.fsdecode(path), self._artifact_bytes))
+
+    def tree(self, folder: bytes) -> bytes:
+        """Return how many files, then path, mode and bytes of each, then the refusals."""
+        walk = Walk(os.fsdecode(folder), self._tree_files, self._file_bytes, self._artifact_bytes)
+        walk.run()
+        return pack(b"ok", str(len(walk.files) // 3).encode(), *walk.files, *walk.refused)
 
     def call(self, timeout: bytes, folder: bytes, *argv: bytes) -> bytes:
         """Run a program in a process of its own; afterwards nothing else is running here."""

@@ -133,6 +133,17 @@ def test_standard_output_is_taken_out_of_a_containers_stream(
         assert stream.errors == b"".join(d for s, d in packets if s == 2)
 
 
+def replied(reply: bytes) -> WorkerSandbox:
+    """A sandbox whose worker has said this and died."""
+    return WorkerSandbox(
+        io.BytesIO(reply),
+        io.BytesIO().write,
+        spec(),
+        Deadline(60.0, lambda: None),
+        lambda: Death("as examined"),
+    )
+
+
 @pytest.mark.parametrize(
     "reply",
     [
@@ -147,15 +158,35 @@ def test_standard_output_is_taken_out_of_a_containers_stream(
     ],
 )
 def test_a_reply_that_makes_no_sense_is_a_lost_worker(reply: bytes) -> None:
-    box = WorkerSandbox(
-        io.BytesIO(reply),
-        io.BytesIO().write,
-        spec(),
-        Deadline(60.0, lambda: None),
-        lambda: Death("as examined"),
-    )
+    box = replied(reply)
     with pytest.raises(SandboxError, match=r"tool/worker-lost: .*as examined"):
         box.call(["true"], 1.0)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pack(b"ok"),
+        pack(b"ok", b"x"),
+        pack(b"ok", b"1", b"a", b"420"),
+        pack(b"ok", b"1", b"a", b"rw", b""),
+        pack(b"ok", b"0", b"a"),
+        pack(b"what"),
+    ],
+)
+def test_a_tree_that_makes_no_sense_is_a_lost_worker(reply: bytes) -> None:
+    box = replied(reply)
+    with pytest.raises(SandboxError, match=r"tool/worker-lost: .*as examined"):
+        box.tree("out")
+
+
+def test_what_a_worker_calls_a_file_and_we_do_not_is_refused_like_any_other() -> None:
+    named = [b"../a", b"/etc/passwd", b"\xff", b"a\x1b[2J", "\U0001fabf\ue000".encode()]
+    fields = [field for name in named for field in (name, b"420", b"x")]
+    tree = replied(pack(b"ok", b"6", b"good", b"420", b"x", *fields)).tree("out")
+    assert [file.path for file in tree.files] == ["good"]
+    assert len(tree.refused) == len(named)
+    assert all(refusal.isprintable() for refusal in tree.refused)
 
 
 def test_a_backend_that_is_not_there_says_what_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
