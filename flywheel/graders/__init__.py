@@ -4,8 +4,10 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 
-GRADERS = ("compare",)
+GRADERS = ("compare", "database", "files", "harbor", "tests")
 """The programs that ship."""
+ABSOLUTE = frozenset({"harbor", "tests"})
+"""Those that use absolute paths and the task's own image: each set of artifacts needs a sandbox."""
 
 
 @cache

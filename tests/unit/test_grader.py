@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flywheel.graders import grader_source, grader_version
-from schemas.task import File
+from schemas.file import File
 from tests.programs import run_grader, write
 
 CHECKS = ("input-unchanged", "exists", "columns", "rows", "order")
@@ -85,7 +85,9 @@ CONTENT = {"columns", "rows", "order"}
         ("out.json", LIST, '[{"group":"x","count":"7"},{"count":2.0,"group":"y"}]', set()),
         ("out.json", LIST, '[{"group":"y","count":2},{"group":"x","count":7}]', {"order"}),
         ("out.json", LIST, '[{"group":"x","count":7},{"group":"y"}]', CONTENT),
-        ("out.json", LIST, '{"x": 7, "y": 2}', {"columns"}),
+        ("out.json", LIST, '[{"count":7,"group":"x"},{"count":2,"group":"y"}]', set()),
+        ("out.json", LIST, '[{"group":7,"count":"x"},{"group":2,"count":"y"}]', {"rows", "order"}),
+        ("out.json", LIST, '{"x": 7, "y": 2}', CONTENT),
         ("out.json", LIST, "[]", CONTENT),
         (
             "out.json",
@@ -108,6 +110,8 @@ CONTENT = {"columns", "rows", "order"}
         ("out.env", ENV, "A_ONE=red\nA_TWO=6\n", {"rows", "order"}),
         ("out.env", ENV, "A_ONE=red\nA_TWO=5\nA_TWO=5\n", {"rows", "order"}),
         ("out.env", ENV, OBJECT, CONTENT),
+        ("out.env", OBJECT, OBJECT, set()),
+        ("out.env", OBJECT, ENV, CONTENT),
     ],
 )
 def test_an_artifact_fails_the_checks_that_it_breaks_and_no_other(
@@ -230,6 +234,16 @@ def test_any_table_equals_itself_and_differs_once_a_row_is_added(
     more = grade(tmp_path_factory.mktemp("more"), json.dumps([*rows, rows[0]]), right)
     assert failed(same) == set()
     assert failed(more) == {"rows", "order"}
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.fixed_dictionaries({"b": cells, "a": cells, "c": cells}), max_size=4), st.data())
+def test_the_order_of_an_objects_keys_is_never_graded(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, object]], data: st.DataObject
+) -> None:
+    shuffled = [dict(data.draw(st.permutations(list(row.items())))) for row in rows]
+    right = File(path="out.json", content=json.dumps(rows))
+    assert failed(grade(tmp_path_factory.mktemp("keys"), json.dumps(shuffled), right)) == set()
 
 
 @settings(deadline=None, max_examples=60)
