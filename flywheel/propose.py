@@ -1,25 +1,31 @@
 """Proposing tasks: a founding pool, evaluation tasks, coverage, and what hypotheses ask for."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations, cycle, islice
+from typing import Any
 
 import numpy as np
 
+from flywheel.coverage import new_pairs, pairs_of
 from flywheel.errors import ConfigError, ManifestError
-from flywheel.families import Family, Rules, make_task
+from flywheel.families import Family, Rules
 from flywheel.families.catalogue import FAMILIES
 from flywheel.families.lexicon import Lexicon
+from flywheel.families.make import make_pair, make_task
 from flywheel.splits import combination, split_of
 from schemas.base import seed_from
 from schemas.config import CycleConfig
 from schemas.hypothesis import Hypothesis
 from schemas.lineage import Split
-from schemas.task import Source, SourceKind, TaskManifest
+from schemas.task import Budget, Source, SourceKind, TaskManifest
 
 LICENCE = "Apache-2.0"
 SEED_URI = "seed"
+TWIN_SHARE = 5
+"""One in so many of a hypothesis's tasks is the twin of another: the same case without the rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +52,43 @@ class Wish:
     uri: str
     """Source of the tasks."""
     hypothesis: str | None = None
+    twins: int = 0
+    """How many of them are the twins of others: the same case without a rule asked for."""
+    asked: Rules = frozenset()
+    """The rules that a hypothesis asks for."""
 
 
-def cells(config: CycleConfig) -> tuple[Cell, ...]:
-    """Return every cell of the configured families with at most `max_rules` rules.
+Families = Mapping[str, Family[Any]]
+
+
+def cells(
+    families: Families, names: Iterable[str], max_rules: int = 3, axes: Collection[str] = ()
+) -> tuple[Cell, ...]:
+    """Return every cell of the families named, with at most `max_rules` rules of kinds `axes`.
 
     Raises:
         ConfigError: a family is unknown.
     """
     found = []
-    for name in config.propose.families:
-        family = family_called(name)
-        for size in range(1, config.propose.max_rules + 1):
-            for rules in map(frozenset, combinations(family.rules, size)):
+    for name in names:
+        family = family_called(families, name)
+        wanted = [rule for rule, axis in family.rules.items() if not axes or axis in axes]
+        for size in range(1, max_rules + 1):
+            for rules in map(frozenset, combinations(wanted, size)):
                 if family.allows(rules):
                     found.append(Cell(name, rules))
     return tuple(found)
 
 
-def family_called(name: str) -> "Family[object]":
+def family_called(families: Families, name: str) -> Family[Any]:
     """Return a family by name.
 
     Raises:
-        ConfigError: there is none; the message lists those that ship.
+        ConfigError: there is none; the message lists those that are known.
     """
-    if name not in FAMILIES:
-        raise ConfigError(
-            f"propose.families: no family {name!r}; there are {', '.join(sorted(FAMILIES))}"
-        )
-    return FAMILIES[name]
+    if name not in families:
+        raise ConfigError(f"families: no family {name!r}; there are {', '.join(sorted(families))}")
+    return families[name]
 
 
 def holdout_uri(config: CycleConfig) -> str:
@@ -83,7 +97,10 @@ def holdout_uri(config: CycleConfig) -> str:
 
 
 def wishes(
-    config: CycleConfig, hypotheses: Sequence[Hypothesis], held: Collection[str]
+    config: CycleConfig,
+    hypotheses: Sequence[Hypothesis],
+    held: Collection[str],
+    families: Families = FAMILIES,
 ) -> tuple[Wish, ...]:
     """Return what this cycle should propose.
 
@@ -92,9 +109,11 @@ def wishes(
         hypotheses: open ones; each gets `per_hypothesis` train tasks with its rules live.
         held: sources (uris) of the tasks that exist: the founding pool, dev and each generation
             of the holdout are made once.
+        families: by name.
     """
+    asked_for = config.propose
     by_split: dict[Split, list[Cell]] = {split: [] for split in Split}
-    for cell in cells(config):
+    for cell in cells(families, asked_for.families, asked_for.max_rules, asked_for.axes):
         by_split[split_of(cell.name)].append(cell)
     train = tuple(by_split[Split.TRAIN])
     seed_rules = frozenset(config.propose.seed_rules)
@@ -125,6 +144,8 @@ def wishes(
                     matching,
                     "hypothesis",
                     hypothesis.hypothesis_id,
+                    twins=count // TWIN_SHARE if asked else 0,
+                    asked=asked,
                 )
             )
         left -= count
@@ -134,7 +155,11 @@ def wishes(
 
 
 def propose(
-    config: CycleConfig, wanted: Sequence[Wish], number: int, covered: Counter[str]
+    config: CycleConfig,
+    wanted: Sequence[Wish],
+    number: int,
+    covered: Counter[str],
+    families: Families = FAMILIES,
 ) -> tuple[TaskManifest, ...]:
     """Make the tasks wished for, least covered cells first; the same arguments, the same tasks.
 
@@ -143,6 +168,7 @@ def propose(
         wanted: what to make.
         number: the cycle's number, which sets the seeds apart.
         covered: how many tasks each cell has already.
+        families: by name.
 
     Raises:
         ConfigError: a wish has no cell to make tasks in.
@@ -156,44 +182,119 @@ def propose(
                 "families, more rules (seed_rules) or a larger max_rules"
             )
         rng = np.random.default_rng(seed_from(config.seed, number, order, wish.kind))
-        for index, cell in enumerate(islice(_least_covered(wish.cells, counts, rng), wish.count)):
-            counts[cell.name] += 1
+        chosen = _least_covered(wish.cells, counts, rng)
+        for index, cell in enumerate(islice(chosen, wish.count - wish.twins)):
             seed = seed_from(config.seed, number, order, index) >> 32
-            source = Source(
-                kind=wish.kind,
-                uri=wish.uri,
-                licence=LICENCE,
-                hypothesis=wish.hypothesis,
-            )
-            task = _made(family_called(cell.family), cell, seed, wish.split, config, source)
-            if task is not None:
-                made.append(task)
+            family, twin = family_called(families, cell.family), index < wish.twins
+            made += _made(family, cell, seed, wish, config, with_twin=twin, index=index)
     return tuple(made)
 
 
+def generated(families: Families, names: Iterable[str], seed: int) -> Iterator[TaskManifest]:
+    """Yield training tasks for ever, families in turn, uncovered pairs of rules first.
+
+    Raises:
+        ConfigError: a family is unknown.
+    """
+    source = Source(kind=SourceKind.COVERAGE, uri=f"generated-{seed}", licence=LICENCE)
+    train = [c for c in cells(families, names) if split_of(c.name) is Split.TRAIN]
+    chosen = _least_covered(train, Counter(), np.random.default_rng(seed))
+    for index, cell in enumerate(chosen):
+        with suppress(ManifestError):  # another cell's turn will come
+            yield make_task(
+                families[cell.family],
+                cell.rules,
+                seed_from(seed, index) >> 32,
+                Lexicon(Split.TRAIN),
+                Budget(),
+                source,
+            )
+
+
+def paired(families: Families, name: str, rule: str, seed: int) -> Iterator[TaskManifest]:
+    """Yield matched pairs for ever: a task with `rule` live, then the same case without it.
+
+    Raises:
+        ConfigError: the family is unknown, or has no such rule.
+    """
+    family = family_called(families, name)
+    with_rule = [c for c in cells(families, [name]) if rule in c.rules and len(c.rules) > 1]
+    if not with_rule:
+        raise ConfigError(f"family {name}: no rule {rule!r}; there are {', '.join(family.rules)}")
+    source = Source(kind=SourceKind.COVERAGE, uri=f"paired-{seed}", licence=LICENCE)
+    for index, cell in enumerate(cycle(with_rule)):
+        with suppress(ManifestError):
+            number = seed_from(seed, index) >> 32
+            lexicon = Lexicon(Split.TRAIN)
+            yield from make_pair(family, cell.rules, rule, number, lexicon, Budget(), source)
+
+
+def is_generated(families: Families, task: TaskManifest) -> bool:
+    """Tell whether a task is, byte for byte, what one of these families makes.
+
+    Whoever hands over a task can write any source into it; this can't be forged.
+    """
+    family = families.get(task.family)
+    if family is None or task.family_version != family.version or task.features is None:
+        return False
+    for split in Split:
+        lexicon = Lexicon(split, task.features.thing)
+        with suppress(ManifestError):
+            budget, source = task.brief.budget, task.source
+            made = make_task(family, frozenset(task.rules), task.seed, lexicon, budget, source)
+            if made.version_id == task.version_id:
+                return True
+    return False
+
+
+def as_imported(task: TaskManifest) -> TaskManifest:
+    """Return a task of unknown hands as what it is; see `is_generated` for those that are not."""
+    source = Source.model_validate({**dict(task.source), "kind": SourceKind.IMPORTED})
+    fields = {name: getattr(task, name) for name in TaskManifest.model_fields}
+    return TaskManifest.model_validate({**fields, "source": source})
+
+
 def _least_covered(
-    among: Sequence[Cell], counts: Mapping[str, int], rng: np.random.Generator
+    among: Sequence[Cell], counts: Counter[str], rng: np.random.Generator
 ) -> Iterator[Cell]:
-    """Go round the cells for ever, families in turn, least covered first, ties by chance."""
+    """Go round the cells for ever, families in turn, and count them in `counts`.
+
+    Next is the cell with the most pairs of rules that no task has yet, so that rules are covered
+    pairwise before they are covered deeper; then the least covered one, ties by chance.
+    """
     shuffled = [among[i] for i in rng.permutation(len(among))]
-    shuffled.sort(key=lambda cell: counts.get(cell.name, 0))
-    families = {
-        cell.family: cycle([c for c in shuffled if c.family == cell.family]) for cell in shuffled
-    }
-    for family in cycle(sorted(families)):
-        yield next(families[family])
+    covered = {cell.family: set[frozenset[str]]() for cell in among}
+    for cell in (cell for cell in among if counts[cell.name]):
+        covered[cell.family] |= pairs_of(cell.rules)
+    while True:
+        for family in sorted(covered):
+            cell = min(
+                (cell for cell in shuffled if cell.family == family),
+                key=lambda cell: (-new_pairs(cell.rules, covered[cell.family]), counts[cell.name]),
+            )
+            counts[cell.name] += 1
+            covered[family] |= pairs_of(cell.rules)
+            yield cell
 
 
 def _made(
-    family: "Family[object]",
+    family: Family[Any],
     cell: Cell,
     seed: int,
-    split: Split,
+    wish: Wish,
     config: CycleConfig,
-    source: Source,
-) -> TaskManifest | None:
-    """Make one task; None where this cell can't be live (another cell's turn will come)."""
+    *,
+    with_twin: bool,
+    index: int,
+) -> list[TaskManifest]:
+    """Make one task, or a pair; none where this cell can't be live (another's turn will come)."""
+    things = config.propose.things
+    lexicon = Lexicon(wish.split, things[index % len(things)] if things else "")
+    source = Source(kind=wish.kind, uri=wish.uri, licence=LICENCE, hypothesis=wish.hypothesis)
     try:
-        return make_task(family, cell.rules, seed, Lexicon(split), config.budget, source)
+        if with_twin:
+            rule = min(wish.asked)
+            return [*make_pair(family, cell.rules, rule, seed, lexicon, config.budget, source)]
+        return [make_task(family, cell.rules, seed, lexicon, config.budget, source)]
     except ManifestError:
-        return None
+        return []

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from flywheel.errors import HoldoutViolation, SplitViolation
 from schemas.lineage import EdgeKind, Fingerprint, LineageEdge, Split, SplitAssignment
-from schemas.task import TaskManifest
+from schemas.task import SourceKind, TaskManifest
 
 SHARES = {Split.TRAIN: 0.60, Split.DEV: 0.25, Split.HOLDOUT: 0.15}
 SALT = "flywheel-splits-1"
@@ -21,6 +21,19 @@ ASSIGNED = "assigned"
 def combination(family: str, rules: Iterable[str]) -> str:
     """Return the cell of the task space: `family:rule+rule`."""
     return f"{family}:{'+'.join(sorted(rules))}"
+
+
+def cell_of(task: TaskManifest) -> str:
+    """Return a task's cell: its rule combination; without rules, what else makes tasks relatives.
+
+    For an imported task that is where it comes from (a repository, a named task), for a walk over
+    the tool graph its sequence of tools.
+    """
+    if task.rules:
+        return combination(task.family, task.rules)
+    if task.source.kind in (SourceKind.IMPORTED, SourceKind.PROPOSED):
+        return f"{task.family}:{task.source.uri}"
+    return f"{task.family}:{'>'.join(call.tool for call in task.sealed.reference)}"
 
 
 def split_of(component: str) -> Split:
@@ -40,14 +53,14 @@ def fingerprint(task: TaskManifest) -> Fingerprint:
         version_id=task.version_id,
         task_id=task.task_id,
         prompt_hash=task.prompt_hash,
-        combination=combination(task.family, task.rules),
+        combination=cell_of(task),
         operands=task.operands,
     )
 
 
 def lineage(task: TaskManifest) -> tuple[LineageEdge, ...]:
     """Return the edges that a task brings: its cell, its parent, its hypothesis."""
-    edges = [(combination(task.family, task.rules), EdgeKind.COMBINATION)]
+    edges = [(cell_of(task), EdgeKind.COMBINATION)]
     if task.source.parent is not None:
         edges.append((task.source.parent, EdgeKind.PARENT))
     if task.source.hypothesis is not None:

@@ -1,40 +1,55 @@
 """Task families: generators of executable tasks with rules, deterministic in their seed.
 
 A family makes a case from a seed, says its goal in words, solves it by a script of tool calls (the
-reference) and computes the right answer by a second implementation that shares no code with the
-tools. A rule is live on a case when leaving it out, or taking its wrong neighbour, changes the
-right answer; cases where a wanted rule is not live are drawn again.
+reference) and again in another way (the alternative), and computes the right answer by a further
+implementation that shares no code with the tools. A rule is live on a case when leaving it out, or
+taking its wrong neighbour, changes the right answer; cases where a wanted rule is not live are
+drawn again.
+
+Forward families state rules on data. Reverse families start from the goal state: each rule is a
+corruption that was applied to it, the reference undoes them in reverse order, and `target` for
+some of the rules is the state in which those, and only those, have been undone. So corruptions
+that mask each other are not live.
 """
 
 import hashlib
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
 from random import Random
 from typing import Generic, TypeVar
 
-from flywheel.errors import ManifestError
 from flywheel.families.lexicon import Lexicon
-from flywheel.graders import grader_version
-from schemas.base import seed_from
-from schemas.task import (
-    Brief,
-    Budget,
-    Environment,
-    File,
-    Grader,
-    Mutant,
-    MutantKind,
-    Script,
-    Sealed,
-    Source,
-    TaskManifest,
-    ToolSpec,
-)
+from schemas.file import File
+from schemas.task import Capability, Exercise, Requirement, ScriptedUser
+from schemas.tool import Script, ToolCall, ToolSpec
 
 Rules = frozenset[str]
 Case = TypeVar("Case")
-MAX_DRAWS = 200
+
+
+class Axis(StrEnum):
+    """What a rule is about: the kinds of conditions that change decisions."""
+
+    DUPLICATES = "duplicates"
+    MISSING = "missing-fields"
+    DATES = "date-and-zone"
+    UNITS = "units"
+    ROUNDING = "rounding"
+    ORDER = "sort-and-tie-break"
+    JOIN = "join"
+    SCOPE = "scope"
+    OUTPUT = "output-constraints"
+    SIDE_EFFECTS = "side-effects"
+    PRIORITY = "source-priority"
+    REFUSAL = "refusal"
+    REPAIR = "repair"
+    """A corruption to be undone."""
 
 
 @dataclass(frozen=True)
@@ -43,22 +58,39 @@ class Family(Generic[Case]):
 
     name: str
     tools: tuple[ToolSpec, ...]
-    rules: tuple[str, ...]
-    """In the order in which a goal states them."""
+    rules: Mapping[str, Axis]
+    """Each rule with what it is about, in the order in which a goal states them."""
     neighbours: Mapping[str, str]
     """Rule → the wrong rule that it is most easily taken for; the two never go together."""
     build: Callable[[Rules, Random, Lexicon], Case]
-    """Make a case's data and operands; the rules, where a file is there for one of them only."""
+    """Make a case's data and operands; the rules, where data is there for one of them only."""
     inputs: Callable[[Case], tuple[File, ...]]
-    """The files of the initial state, which must not be changed."""
-    goal: Callable[[Case, Rules, Random], str]
-    """The task in words; `Random` chooses the wording only."""
+    """The files of the initial state."""
+    goal: Callable[[Case, Rules, Random], tuple[Requirement, ...]]
+    """The task in words, sentence by sentence; `Random` chooses the wording only."""
     reference: Callable[[Case, Rules], Script]
     """Solve it by tool calls."""
-    target: Callable[[Case, Rules], File]
-    """The right answer, by a second implementation."""
+    alternative: Callable[[Case, Rules], Script]
+    """Solve it otherwise: by other steps or another order, or by `bash`."""
+    target: Callable[[Case, Rules], tuple[File, ...]]
+    """What is to be left behind, by a further implementation; the exercises' outputs included."""
+    artifacts: Callable[[Case], tuple[str, ...]]
+    """What is taken out to be graded, apart from protected files."""
     checks: Callable[[Rules], tuple[str, ...]]
     """The done-condition."""
+    grader: str = "compare"
+    protected: Callable[[Case], tuple[str, ...]] = lambda case: ()
+    """Inputs that must be left as they were."""
+    exercises: Callable[[Case], tuple[Exercise, ...]] = lambda case: ()
+    """Hidden runs of a program that is to be delivered."""
+    user: Callable[[Case, Rules], ScriptedUser | None] = lambda case, rules: None
+    """Who knows what the goal leaves out."""
+    depth: Callable[[Case, Rules], int] | None = None
+    """Longest chain of calls that each need the one before; None: the whole reference."""
+    rounds: Callable[[Case, Rules], int] = lambda case, rules: 0
+    """Fewest observations that have to be read before the last call can be chosen."""
+    capabilities: frozenset[Capability] = frozenset()
+    """Besides what follows from a task itself."""
     clashes: frozenset[frozenset[str]] = field(default=frozenset())
     """Further pairs of rules that can't both be live."""
 
@@ -89,109 +121,42 @@ class Family(Generic[Case]):
 
 
 def say(
-    sentences: Mapping[str, Sequence[str]], rules: Rules, rng: Random, **literals: str
-) -> dict[str, str]:
-    """Return rule → one of its wordings, literals filled in, in the order of `sentences`."""
+    sentences: Mapping[str, Sequence[str]],
+    rules: Rules,
+    rng: Random,
+    checks: Sequence[str],
+    **literals: str,
+) -> dict[str, Requirement]:
+    """Return rule → one of its wordings, literals filled in, in the order of `sentences`.
+
+    A wording is drawn for every rule, stated or not: a pair of tasks words the others alike.
+
+    Args:
+        sentences: rule → wordings that mean the same.
+        rules: those to state.
+        rng: chooses the wording.
+        checks: what fails where such a rule is not followed.
+        literals: fill the wordings' braces.
+    """
+    drawn = {rule: rng.choice(wordings) for rule, wordings in sentences.items()}
     return {
-        rule: rng.choice(wordings).format(**literals)
-        for rule, wordings in sentences.items()
+        rule: Requirement(sentence=wording.format(**literals), checks=tuple(checks), rule=rule)
+        for rule, wording in drawn.items()
         if rule in rules
     }
 
 
-def make_task(
-    family: Family[Case],
-    rules: Rules,
-    seed: int,
-    lexicon: Lexicon,
-    budget: Budget,
-    source: Source,
-) -> TaskManifest:
-    """Return the task of this family, rules and seed, with every rule live.
+def by_python(name: str, arguments: Mapping[str, object]) -> Script:
+    """Return a script of one `bash` call that runs `alternatives/NAME.py`.
 
-    Raises:
-        ManifestError: the rules clash, or no case with all of them live was found.
+    Args:
+        name: a program beside this module, of its own: it shares no code with tools or targets.
+        arguments: handed over as JSON, its only argument.
     """
-    if not family.allows(rules) or not rules <= set(family.rules):
-        raise ManifestError(f"family {family.name}: rules {sorted(rules)} can't go together")
-    for draw in range(MAX_DRAWS):
-        rng = Random(seed_from(family.name, sorted(rules), lexicon.split, seed, draw))
-        case = family.build(rules, rng, lexicon)
-        if family.is_live(case, rules):
-            return _manifest(family, case, rules, seed, rng, budget, source)
-    raise ManifestError(
-        f"family {family.name}: no case with {sorted(rules)} live in {MAX_DRAWS} draws of "
-        f"seed {seed}"
-    )
+    words = ["python3", "-c", _alternative(name), json.dumps(arguments, sort_keys=True)]
+    return (ToolCall(tool="bash", arguments={"command": shlex.join(words)}),)
 
 
-def _manifest(
-    family: Family[Case],
-    case: Case,
-    rules: Rules,
-    seed: int,
-    rng: Random,
-    budget: Budget,
-    source: Source,
-) -> TaskManifest:
-    inputs, target = family.inputs(case), family.target(case, rules)
-    reference = family.reference(case, rules)
-    return TaskManifest(
-        family=family.name,
-        family_version=family.version,
-        rules=tuple(sorted(rules)),
-        seed=seed,
-        operands=_operands(family.tools, reference),
-        brief=Brief(
-            goal=family.goal(case, rules, rng),
-            environment=Environment(files=inputs),
-            tools=family.tools,
-            artifacts=(target.path, *(file.path for file in inputs)),
-            budget=budget,
-        ),
-        sealed=Sealed(
-            grader=Grader(
-                program="compare",
-                version=grader_version("compare"),
-                checks=family.checks(rules),
-                expected=(target,),
-            ),
-            reference=reference,
-            mutants=_mutants(family, case, rules, reference),
-        ),
-        source=source,
-    )
-
-
-def _operands(tools: Iterable[ToolSpec], script: Script) -> tuple[str, ...]:
-    """Return the literals that a script names: its arguments, but for those chosen from a list."""
-    chosen = {(tool.name, item.name) for tool in tools for item in tool.parameters if item.choices}
-    named = (
-        value
-        for call in script
-        for name, value in call.arguments.items()
-        if (call.tool, name) not in chosen
-    )
-    return tuple(sorted(set(named)))
-
-
-def _mutants(
-    family: Family[Case], case: Case, rules: Rules, reference: Script
-) -> tuple[Mutant, ...]:
-    """One mutant for each wrong reading of the rules, and one with the last command dropped."""
-    wrong = [
-        Mutant(
-            name=name,
-            kind=MutantKind.RULE_LEFT_OUT if others < rules else MutantKind.RULE_SWAPPED,
-            rule=next(iter(rules - others)),
-            script=family.reference(case, others),
-        )
-        for name, others in family.left_out(rules).items()
-    ]
-    dropped = Mutant(
-        name="last-command-dropped",
-        kind=MutantKind.COMMAND_DROPPED,
-        rule=None,
-        script=reference[:-1],
-    )
-    return (*wrong, dropped)
+@cache
+def _alternative(name: str) -> str:
+    return (files(__package__) / "alternatives" / f"{name}.py").read_text("utf-8")

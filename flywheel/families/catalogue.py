@@ -3,8 +3,36 @@
 from collections.abc import Mapping
 from typing import Any
 
-from flywheel.families import Family, config, logs, orders
+from flywheel.families import (
+    Family,
+    briefing,
+    checksums,
+    config,
+    contacts,
+    deadlines,
+    encoding,
+    layout,
+    ledger,
+    logs,
+    orders,
+    permissions,
+    script,
+)
 
 FAMILIES: Mapping[str, Family[Any]] = {
-    family.name: family for family in (orders.FAMILY, logs.FAMILY, config.FAMILY)
+    module.FAMILY.name: module.FAMILY
+    for module in (
+        orders,
+        logs,
+        config,
+        contacts,
+        deadlines,
+        layout,
+        checksums,
+        permissions,
+        encoding,
+        ledger,
+        script,
+        briefing,
+    )
 }

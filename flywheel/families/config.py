@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from random import Random
 
-from flywheel.families import Family, Rules, say
+from flywheel.families import Axis, Family, Rules, by_python, say
 from flywheel.families.lexicon import Lexicon
-from flywheel.tools import SETTINGS_TOOLS, pick
-from schemas.task import File, Script, ToolCall
+from flywheel.tools import pick
+from flywheel.tools.settings import SETTINGS_TOOLS
+from schemas.file import File
+from schemas.task import Requirement
+from schemas.tool import Script, ToolCall
 
 Settings = tuple[tuple[str, str], ...]
 """`section.name` and value, in a file's order; a section's settings stand together."""
@@ -108,18 +111,21 @@ _SENTENCES = {
         "Give {missing} the value {default} if it is missing.",
     ),
     "as-env": (
-        "Save the result as env lines SECTION_NAME=value in {output}.",
-        "Save the result in {output}, one env line SECTION_NAME=value a setting.",
+        "Save the result as lines name=value in {output}, names in capitals, an underscore for "
+        "the dot.",
+        "Save the result in {output}, one line name=value a setting; names get capitals, and an "
+        "underscore for the dot.",
     ),
 }
 
 
-def goal(case: Config, rules: Rules, rng: Random) -> str:
+def goal(case: Config, rules: Rules, rng: Random) -> tuple[Requirement, ...]:
     """State the files, each rule in the order of application, and the output."""
     said = say(
         _SENTENCES,
         rules,
         rng,
+        ("rows",),
         base=f"`{case.base}`",
         override=f"`{case.override}`",
         old=f"`{case.renamed[0]}`",
@@ -129,17 +135,20 @@ def goal(case: Config, rules: Rules, rng: Random) -> str:
         default=f"`{case.default[1]}`",
         output=f"`{case.output}`",
     )
-    saving = said.pop(
-        "as-env", f"Save the result as JSON, section.name to value, in `{case.output}`."
+    saving = said.pop("as-env", None) or Requirement(
+        sentence=f"Save the result as JSON, section.name to value, in `{case.output}`."
     )
     opening = rng.choice(("Convert the settings of", "Migrate the settings in"))
-    sentences = (
-        f"{opening} `{case.base}`; a setting is called section.name.",
-        "Follow these rules in order." if len(said) > 1 else "",
+    return (
+        Requirement(
+            sentence=f"{opening} `{case.base}`; no file that is there may change.",
+            checks=("input-unchanged",),
+        ),
+        Requirement(sentence="A setting is called section.name."),
+        *([Requirement(sentence="Follow these rules in order.")] if len(said) > 1 else []),
         *said.values(),
-        saving,
+        saving.model_copy(update={"checks": ("exists", "columns", "rows")}),
     )
-    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def reference(case: Config, rules: Rules) -> Script:
@@ -170,7 +179,21 @@ def reference(case: Config, rules: Rules) -> Script:
     )
 
 
-def target(case: Config, rules: Rules) -> File:
+def alternative(case: Config, rules: Rules) -> Script:
+    """Solve it by a program of its own, which reads the files by configparser."""
+    arguments = {
+        "base": case.base,
+        "override": case.override,
+        "output": case.output,
+        "rules": sorted(rules),
+        "renamed": case.renamed,
+        "seconds": case.seconds,
+        "default": case.default,
+    }
+    return by_python("config", arguments)
+
+
+def target(case: Config, rules: Rules) -> tuple[File, ...]:
     """Work the settings out without the tools, sorted by key."""
     layers = [case.base_settings]
     if "override-wins" in rules:
@@ -190,8 +213,8 @@ def target(case: Config, rules: Rules) -> File:
         result.setdefault(key, value)
     if "as-env" in rules:
         lines = (f"{'_'.join(key.split('.')).upper()}={result[key]}\n" for key in sorted(result))
-        return File(path=case.output, content="".join(lines))
-    return File(path=case.output, content=json.dumps(result, sort_keys=True) + "\n")
+        return (File(path=case.output, content="".join(lines)),)
+    return (File(path=case.output, content=json.dumps(result, sort_keys=True) + "\n"),)
 
 
 def checks(rules: Rules) -> tuple[str, ...]:
@@ -202,12 +225,23 @@ def checks(rules: Rules) -> tuple[str, ...]:
 FAMILY = Family(
     name="config",
     tools=pick(SETTINGS_TOOLS, *(tool.name for tool in SETTINGS_TOOLS)),
-    rules=tuple(_SENTENCES),
+    rules={
+        "override-wins": Axis.PRIORITY,
+        "base-wins": Axis.PRIORITY,
+        "rename-key": Axis.SCOPE,
+        "drop-key": Axis.SCOPE,
+        "to-milliseconds": Axis.UNITS,
+        "default-if-missing": Axis.MISSING,
+        "as-env": Axis.OUTPUT,
+    },
     neighbours={"override-wins": "base-wins", "base-wins": "override-wins"},
     build=build,
     inputs=inputs,
     goal=goal,
     reference=reference,
+    alternative=alternative,
     target=target,
+    artifacts=lambda case: (case.output,),
+    protected=lambda case: tuple(file.path for file in inputs(case)),
     checks=checks,
 )

@@ -33,6 +33,8 @@ class Lexicon:
     """The operands that one split may use."""
 
     split: Split
+    thing: str = ""
+    """A business object to word goals for, in the singular; empty: the family's own."""
 
     def words(self, rng: Random, count: int) -> list[str]:
         """Return `count` different words of this split."""

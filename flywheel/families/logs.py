@@ -10,10 +10,13 @@ from collections import Counter
 from dataclasses import dataclass
 from random import Random
 
-from flywheel.families import Family, Rules, say
+from flywheel.families import Axis, Family, Rules, by_python, say
 from flywheel.families.lexicon import Lexicon
-from flywheel.tools import TABLE_TOOLS, pick
-from schemas.task import File, Script, ToolCall
+from flywheel.tools import pick
+from flywheel.tools.table import TABLE_TOOLS
+from schemas.file import File
+from schemas.task import Requirement
+from schemas.tool import Script, ToolCall
 
 
 @dataclass(frozen=True)
@@ -105,13 +108,14 @@ _SENTENCES = {
 }
 
 
-def goal(case: Log, rules: Rules, rng: Random) -> str:
+def goal(case: Log, rules: Rules, rng: Random) -> tuple[Requirement, ...]:
     """State the source, each rule in the order of application, the grouping and the output."""
     _, minute, level, service, code = (f"`{name}`" for name in case.fields)
     said = say(
         _SENTENCES,
         rules,
         rng,
+        ("rows",),
         minute=minute,
         level=level,
         service=service,
@@ -120,18 +124,29 @@ def goal(case: Log, rules: Rules, rng: Random) -> str:
         unwanted=f"`{case.service}`",
         least=f"`{case.minute}`",
     )
-    sorting = said.pop("busiest-first", "")
+    sorting = said.pop("busiest-first", None)
     opening = rng.choice(("Report on the log", "Make a report of the log"))
-    sentences = (
-        f"{opening} `{case.source}`. Each line is key=value fields; the first field identifies "
-        "a message.",
-        "Follow these rules in order." if len(said) > 1 else "",
+    return (
+        Requirement(
+            sentence=f"{opening} `{case.source}`, which must not change.",
+            checks=("input-unchanged",),
+        ),
+        Requirement(
+            sentence="Each line is key=value fields; the first field identifies a message."
+        ),
+        *([Requirement(sentence="Follow these rules in order.")] if len(said) > 1 else []),
         *said.values(),
-        f"Count the lines of each {service} (columns: {service}, count).",
-        sorting,
-        f"Save the result as `{case.output}`.",
+        Requirement(
+            sentence=f"Count the lines of each {service}.",
+            checks=("rows",),
+        ),
+        *([sorting.model_copy(update={"checks": ("order",)})] if sorting else []),
+        Requirement(
+            sentence=f"Save the result as `{case.output}`: a list of objects with the keys "
+            f"{service} and count.",
+            checks=("exists", "columns"),
+        ),
     )
-    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def reference(case: Log, rules: Rules) -> Script:
@@ -164,6 +179,20 @@ def reference(case: Log, rules: Rules) -> Script:
     )
 
 
+def alternative(case: Log, rules: Rules) -> Script:
+    """Solve it in one pass by a program of its own."""
+    arguments = {
+        "source": case.source,
+        "output": case.output,
+        "fields": case.fields,
+        "rules": sorted(rules),
+        "level": case.level,
+        "service": case.service,
+        "minute": case.minute,
+    }
+    return by_python("logs", arguments)
+
+
 def _counts(case: Log, rules: Rules) -> Counter[str]:
     """Count the lines of each service that the rules leave, without the tools."""
     lines = list(case.lines)
@@ -181,13 +210,13 @@ def _counts(case: Log, rules: Rules) -> Counter[str]:
     )
 
 
-def target(case: Log, rules: Rules) -> File:
+def target(case: Log, rules: Rules) -> tuple[File, ...]:
     """Write the counts by name, or in the order asked for."""
     counts = _counts(case, rules)
     ranking = ("busiest-first" in rules) - ("quietest-first" in rules)
     names = sorted(counts, key=lambda name: (-ranking * counts[name], name))
     rows = [{case.fields[3]: name, "count": counts[name]} for name in names]
-    return File(path=case.output, content=json.dumps(rows) + "\n")
+    return (File(path=case.output, content=json.dumps(rows) + "\n"),)
 
 
 def checks(rules: Rules) -> tuple[str, ...]:
@@ -210,7 +239,15 @@ FAMILY = Family(
         "sort",
         "write-json",
     ),
-    rules=tuple(_SENTENCES),
+    rules={
+        "repeats-first": Axis.DUPLICATES,
+        "repeats-last": Axis.DUPLICATES,
+        "with-code": Axis.MISSING,
+        "only-level": Axis.SCOPE,
+        "not-service": Axis.SCOPE,
+        "since": Axis.DATES,
+        "busiest-first": Axis.ORDER,
+    },
     neighbours={
         "repeats-first": "repeats-last",
         "repeats-last": "repeats-first",
@@ -220,6 +257,9 @@ FAMILY = Family(
     inputs=inputs,
     goal=goal,
     reference=reference,
+    alternative=alternative,
     target=target,
+    artifacts=lambda case: (case.output,),
+    protected=lambda case: (case.source,),
     checks=checks,
 )

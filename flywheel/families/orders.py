@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 
-from flywheel.families import Family, Rules, say
+from flywheel.families import Axis, Family, Rules, by_python, say
 from flywheel.families.lexicon import Lexicon
-from flywheel.tools import TABLE_TOOLS, pick
-from schemas.task import File, Script, ToolCall
+from flywheel.tools import pick
+from flywheel.tools.table import TABLE_TOOLS
+from schemas.file import File
+from schemas.task import Requirement
+from schemas.tool import Script, ToolCall
 
 Row = tuple[str, str, str, int, int | None]
 """Order, group, status, quantity, and the amount in quarters of a unit, None where missing."""
@@ -32,6 +35,8 @@ class Orders:
     rows: tuple[Row, ...]
     status: str
     quantity: int
+    thing: str
+    """What a row is, in the singular."""
 
 
 def build(rules: Rules, rng: Random, lexicon: Lexicon) -> Orders:
@@ -62,6 +67,7 @@ def _draw(rng: Random, lexicon: Lexicon) -> Orders:
         rows=rows,
         status=statuses[0],
         quantity=lexicon.number(rng, 6, 18),
+        thing=lexicon.thing or "order",
     )
 
 
@@ -78,12 +84,12 @@ def inputs(case: Orders) -> tuple[File, ...]:
 
 _SENTENCES = {
     "keep-last": (
-        "Of rows with the same order keep the last.",
-        "Where an order is repeated its last row counts.",
+        "Of rows with the same {thing} keep the last.",
+        "Where a row's {thing} is repeated its last row counts.",
     ),
     "keep-first": (
-        "Of rows with the same order keep the first.",
-        "Where an order is repeated its first row counts.",
+        "Of rows with the same {thing} keep the first.",
+        "Where a row's {thing} is repeated its first row counts.",
     ),
     "skip-missing": (
         "Leave out rows whose {amount} is empty.",
@@ -112,31 +118,43 @@ _SENTENCES = {
 }
 
 
-def goal(case: Orders, rules: Rules, rng: Random) -> str:
+def goal(case: Orders, rules: Rules, rng: Random) -> tuple[Requirement, ...]:
     """State the source, each rule in the order of application, the grouping and the output."""
     _, group, status, quantity, amount = (f"`{name}`" for name in case.columns)
     said = say(
         _SENTENCES,
         rules,
         rng,
+        ("rows",),
+        thing=case.thing,
         amount=amount,
         status=status,
         quantity=quantity,
         wanted=f"`{case.status}`",
         least=f"`{case.quantity}`",
     )
-    sorting = said.pop("largest-first", "")
-    opening = rng.choice(("Summarise the orders in", "Make a summary of the orders in"))
-    sentences = (
-        f"{opening} `{case.source}`. The first column identifies an order.",
-        "Follow these rules in order." if len(said) > 1 else "",
+    sorting = said.pop("largest-first", None)
+    opening = rng.choice(("Summarise the {}s in", "Make a summary of the {}s in"))
+    return (
+        Requirement(
+            sentence=f"{opening.format(case.thing)} `{case.source}`, which must not change.",
+            checks=("input-unchanged",),
+        ),
+        Requirement(sentence=f"The first column identifies {_a(case.thing)}."),
+        *([Requirement(sentence="Follow these rules in order.")] if len(said) > 1 else []),
         *said.values(),
-        f"Group by {group}: count the rows and total {amount}, empty is 0 "
-        f"(columns: {group}, count, total).",
-        sorting,
-        f"Save the result as `{case.output}`.",
+        Requirement(
+            sentence=f"Group by {group}: count the rows and total {amount}, empty is 0 "
+            f"(columns: {group}, count, total).",
+            checks=("columns", "rows"),
+        ),
+        *([sorting.model_copy(update={"checks": ("order",)})] if sorting else []),
+        Requirement(sentence=f"Save the result as `{case.output}`.", checks=("exists",)),
     )
-    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def reference(case: Orders, rules: Rules) -> Script:
@@ -168,6 +186,18 @@ def reference(case: Orders, rules: Rules) -> Script:
     )
 
 
+def alternative(case: Orders, rules: Rules) -> Script:
+    """Solve it in one pass by a program of its own."""
+    arguments = {
+        "source": case.source,
+        "output": case.output,
+        "rules": sorted(rules),
+        "status": case.status,
+        "quantity": case.quantity,
+    }
+    return by_python("orders", arguments)
+
+
 def _kept(case: Orders, rules: Rules) -> list[Row]:
     """Return the rows that the rules leave, without the tools."""
     chosen = list(case.rows)
@@ -184,7 +214,7 @@ def _kept(case: Orders, rules: Rules) -> list[Row]:
     return chosen
 
 
-def target(case: Orders, rules: Rules) -> File:
+def target(case: Orders, rules: Rules) -> tuple[File, ...]:
     """Work the summary out in exact quarters, by name or in the order asked for."""
     counts: dict[str, int] = defaultdict(int)
     totals: dict[str, Fraction] = defaultdict(Fraction)
@@ -196,7 +226,7 @@ def target(case: Orders, rules: Rules) -> File:
         names.sort(key=lambda name: totals[name], reverse="largest-first" in rules)
     lines = [f"{case.columns[1]},count,total"]
     lines += [f"{name},{counts[name]},{float(totals[name])}" for name in names]
-    return File(path=case.output, content="\n".join(lines) + "\n")
+    return (File(path=case.output, content="\n".join(lines) + "\n"),)
 
 
 def _rounded(amount: Fraction, rules: Rules) -> Fraction:
@@ -228,7 +258,16 @@ FAMILY = Family(
         "sort",
         "write-csv",
     ),
-    rules=tuple(_SENTENCES),
+    rules={
+        "keep-last": Axis.DUPLICATES,
+        "keep-first": Axis.DUPLICATES,
+        "skip-missing": Axis.MISSING,
+        "only-status": Axis.SCOPE,
+        "at-least": Axis.SCOPE,
+        "half-even": Axis.ROUNDING,
+        "half-up": Axis.ROUNDING,
+        "largest-first": Axis.ORDER,
+    },
     neighbours={
         "keep-last": "keep-first",
         "keep-first": "keep-last",
@@ -240,6 +279,9 @@ FAMILY = Family(
     inputs=inputs,
     goal=goal,
     reference=reference,
+    alternative=alternative,
     target=target,
+    artifacts=lambda case: (case.output,),
+    protected=lambda case: (case.source,),
     checks=checks,
 )

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from flywheel.families import config, logs, orders
 from flywheel.families.lexicon import Lexicon
+from schemas.file import File
 from schemas.lineage import Split
-from schemas.task import File
 
 
 @given(st.integers(0, 10_000), st.integers(0, 50), st.integers(2, 20))
@@ -34,6 +34,7 @@ ORDERS = orders.Orders(
     ),
     status="paid",
     quantity=6,
+    thing="order",
 )
 
 
@@ -52,7 +53,7 @@ ORDERS = orders.Orders(
     ],
 )
 def test_orders_are_summarised_as_worked_out_by_hand(rules: set[str], answer: list[str]) -> None:
-    right = orders.target(ORDERS, frozenset(rules))
+    (right,) = orders.target(ORDERS, frozenset(rules))
     assert right.content.splitlines() == ["group,count,total", *answer]
 
 
@@ -87,7 +88,8 @@ LOG = logs.Log(
     ],
 )
 def test_logs_are_counted_as_worked_out_by_hand(rules: set[str], answer: dict[str, int]) -> None:
-    rows = json.loads(logs.target(LOG, frozenset(rules)).content)
+    (right,) = logs.target(LOG, frozenset(rules))
+    rows = json.loads(right.content)
     assert [(row["service"], row["count"]) for row in rows] == list(answer.items())
 
 
@@ -120,9 +122,10 @@ BASE = {"a.one": "red", "a.two": "5", "b.six": "blue"}
 def test_settings_are_converted_as_worked_out_by_hand(
     rules: set[str], answer: dict[str, str]
 ) -> None:
-    assert json.loads(config.target(CONFIG, frozenset(rules)).content) == answer
+    (right,) = config.target(CONFIG, frozenset(rules))
+    assert json.loads(right.content) == answer
 
 
 def test_env_names_are_section_and_name_in_capitals() -> None:
-    right = config.target(CONFIG, frozenset({"as-env", "drop-key"}))
+    (right,) = config.target(CONFIG, frozenset({"as-env", "drop-key"}))
     assert right == File(path="out.env", content="A_TWO=5\nB_SIX=blue\n")
