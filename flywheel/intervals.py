@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import lcm, sqrt
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import betaincinv, ndtri, stdtrit
 
 POWER = 0.8
 """Power at which the smallest detectable difference is stated."""
@@ -41,6 +41,14 @@ def wilson(passed: int, n: int, level: float = 0.95) -> tuple[float, float]:
     centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half = sqrt(z2) / (1 + z2 / n) * sqrt(rate * (1 - rate) / n + z2 / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def clopper_pearson(passed: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the exact two-sided interval of a rate (Clopper-Pearson 1934); (0, 1) for n = 0."""
+    tail = (1 - level) / 2
+    lower = float(betaincinv(passed, n - passed + 1, tail)) if passed else 0.0
+    upper = float(betaincinv(passed + 1, n - passed, 1 - tail)) if passed < n else 1.0
+    return lower, upper
 
 
 def unseen_share(clusters: int, level: float = 0.95) -> float:

@@ -3,15 +3,31 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import pytest
 
 from flywheel.errors import SandboxError
+from flywheel.families.catalogue import FAMILIES
 from flywheel.sandbox import Backend, Sandbox, SandboxSpec
 from flywheel.screen import Screening, screen
+from flywheel.screen.exploits import SCRIPTS, control, control_id
 from schemas.attempt import InfraStage, Verdict
-from schemas.task import File, Mutant, MutantKind, ScreenVerdict, TaskManifest
-from tests.real_tasks import real_task
+from schemas.base import content_id
+from schemas.file import File
+from schemas.screening import (
+    CheckKind,
+    Control,
+    ControlReport,
+    ScreenCheck,
+    ScreenVerdict,
+    Trust,
+)
+from schemas.task import Environment, Mutant, MutantKind, SourceKind, TaskManifest
+from schemas.tool import ToolCall
+from tests.real_tasks import SEED, real_task
+
+ENVIRONMENT = "env-test"
 
 
 @pytest.fixture(params=["bubblewrap", pytest.param("docker_backend", marks=pytest.mark.docker)])
@@ -19,37 +35,90 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return request.getfixturevalue(request.param)
 
 
-def screened(task: TaskManifest, backend: Backend) -> Screening:
-    return screen(task, backend.open, "env-test", "run-test", time.time)
+def controlled(task: TaskManifest, killed: bool | None = True) -> ControlReport:
+    """What trying one exploit came to; the real ones have tests of their own."""
+    return ControlReport(
+        family=task.family,
+        environment_digest=ENVIRONMENT,
+        grader_version=task.sealed.grader.version,
+        version_id=task.version_id,
+        controls=(Control(name="writes-the-reward-file", killed=killed, evidence="planted"),),
+        seconds=0.1,
+    )
+
+
+def screened(
+    task: TaskManifest, backend: Backend, controls: ControlReport | None = None
+) -> Screening:
+    cited = controls or controlled(task)
+
+    def controls_of_the_family() -> ControlReport:
+        return cited
+
+    search = backend.search_image
+    return screen(
+        task, backend.open, ENVIRONMENT, "run-test", time.time, controls_of_the_family, search
+    )
+
+
+def rebuilt(task: TaskManifest, **changes: object) -> TaskManifest:
+    """The task with fields replaced, rebuilt so that its ids are its own."""
+    fields = {name: getattr(task, name) for name in TaskManifest.model_fields}
+    return TaskManifest(**{**fields, **changes})
 
 
 def sabotaged(task: TaskManifest, **sealed: object) -> TaskManifest:
-    """The task with parts of its sealed half replaced, rebuilt so that its ids are its own."""
-    fields = {name: getattr(task, name) for name in TaskManifest.model_fields}
+    """The task with parts of its sealed half replaced; untagged, where its checks are."""
     half = {name: getattr(task.sealed, name) for name in type(task.sealed).model_fields}
-    return TaskManifest(**{**fields, "sealed": type(task.sealed)(**{**half, **sealed})})
+    if "grader" in sealed:
+        half["requirements"] = ()
+    return rebuilt(task, sealed=type(task.sealed)(**{**half, **sealed}))
 
 
-@pytest.mark.parametrize(
-    ("family", "rules"),
-    [
-        ("orders", ("keep-last", "half-even")),
-        ("logs", ("repeats-first", "busiest-first")),
-        ("config", ("override-wins", "as-env")),
-    ],
-)
-def test_a_good_task_is_accepted_with_every_mutant_failed(
-    backend: Backend, family: str, rules: tuple[str, ...]
-) -> None:
-    task = real_task(*rules, family=family)
-    screening = screened(task, backend)
+def graded_by(task: TaskManifest, **changes: object) -> TaskManifest:
+    return sabotaged(task, grader=task.sealed.grader.model_copy(update=changes))
+
+
+def check(screening: Screening, kind: CheckKind) -> ScreenCheck:
+    return next(check for check in screening.report.checks if check.kind == kind)
+
+
+@cache
+def any_task(family: str) -> TaskManifest:
+    """A task of each family, with the first rules that go together."""
+    rules = tuple(FAMILIES[family].rules)
+    return real_task(rules[0], family=family)
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_a_task_of_every_family_passes_every_check(bubblewrap: Backend, family: str) -> None:
+    screening = screened(any_task(family), bubblewrap)
     report = screening.report
-    assert (report.verdict, report.reason) == (ScreenVerdict.ACCEPTED, "accepted")
-    assert report.mutants == report.mutants_killed == len(task.sealed.mutants) >= len(rules) + 1
-    first, second = screening.references
-    assert first.verdict is second.verdict is Verdict.PASSED
-    assert first.attempt_id != second.attempt_id
-    assert first.trajectory.artifacts == second.trajectory.artifacts
+    assert (report.verdict, report.reason, report.survivors) == (
+        ScreenVerdict.ACCEPTED,
+        "accepted",
+        (),
+    ), report.checks
+    assert set(report.unmeasured) <= {CheckKind.CLOCK_SHIFTED}
+    assert report.trust is Trust.VERIFIED
+    assert (report.references, report.references_passed) == (3, 3)
+    assert report.mutants == report.mutants_killed > 3
+    assert report.kill_lower < report.kill_upper == 1.0
+    assert screening.reference is not None
+    assert screening.reference.verdict is Verdict.PASSED
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("family", ["orders", "permissions", "script"])
+def test_docker_agrees(docker_backend: Backend, family: str) -> None:
+    report = screened(any_task(family), docker_backend).report
+    assert (report.reason, report.survivors) == ("accepted", ()), report.checks
+    assert report.unmeasured == ()
+
+
+def test_a_task_boots_no_more_sandboxes_than_its_checks_mean(bubblewrap: Backend) -> None:
+    """One as the agent finds it, one under shifted conditions, one for the grader."""
+    assert screened(real_task(), bubblewrap).report.boots == 3
 
 
 def test_a_reference_that_does_not_solve_the_task_is_a_reason(bubblewrap: Backend) -> None:
@@ -60,21 +129,44 @@ def test_a_reference_that_does_not_solve_the_task_is_a_reason(bubblewrap: Backen
 
 def test_a_task_that_is_solved_by_doing_nothing_is_a_reason(bubblewrap: Backend) -> None:
     """Its grader checks the inputs alone."""
-    task = real_task()
-    grader = task.sealed.grader.model_copy(update={"checks": ("input-unchanged",)})
-    report = screened(sabotaged(task, grader=grader), bubblewrap).report
+    report = screened(graded_by(real_task(), checks=("input-unchanged",)), bubblewrap).report
     assert report.reason == "not-initial-state-fails"
 
 
 def test_a_grader_that_lets_a_mutant_pass_is_a_reason_and_the_survivor_is_named(
     bubblewrap: Backend,
 ) -> None:
-    task = real_task()
-    grader = task.sealed.grader.model_copy(update={"checks": ("exists", "columns")})
-    report = screened(sabotaged(task, grader=grader), bubblewrap).report
+    report = screened(graded_by(real_task(), checks=("exists", "columns")), bubblewrap).report
     assert report.reason == "not-mutants-fail"
     assert "without-keep-last" in report.survivors
     assert report.mutants_killed < report.mutants
+    assert report.kill_upper < 1.0
+
+
+def test_survivors_of_an_outsiders_task_wait_for_a_person(bubblewrap: Backend) -> None:
+    task = graded_by(real_task(), checks=("exists", "columns"))
+    foreign = rebuilt(task, source=SEED.model_copy(update={"kind": SourceKind.IMPORTED}))
+    report = screened(foreign, bubblewrap).report
+    assert (report.verdict, report.reason) == (ScreenVerdict.QUARANTINED, "not-mutants-fail")
+
+
+def test_a_check_that_fails_nothing_is_a_reason(bubblewrap: Backend) -> None:
+    """Nothing that screening does leaves an input changed where none is protected."""
+    report = screened(graded_by(real_task(), protected=()), bubblewrap).report
+    assert report.reason == "not-checks-can-fail"
+
+
+def test_a_rule_whose_mutant_fails_for_another_reason_than_its_sentence_says_is_named(
+    bubblewrap: Backend,
+) -> None:
+    task = real_task("keep-last")
+    misnamed = tuple(
+        item.model_copy(update={"checks": ("input-unchanged",)}) if item.rule else item
+        for item in task.sealed.requirements
+    )
+    screening = screened(sabotaged(task, requirements=misnamed), bubblewrap)
+    assert screening.report.reason == "not-checks-can-fail"
+    assert "without-keep-last" in check(screening, CheckKind.CHECKS_CAN_FAIL).evidence
 
 
 def test_a_rule_without_a_mutant_is_a_reason(bubblewrap: Backend) -> None:
@@ -84,13 +176,96 @@ def test_a_rule_without_a_mutant_is_a_reason(bubblewrap: Backend) -> None:
     assert (report.reason, report.survivors) == ("not-mutants-fail", ())
 
 
+def test_a_step_of_the_reference_that_is_not_needed_is_a_reason(bubblewrap: Backend) -> None:
+    task = real_task("keep-last")
+    first, *rest = task.sealed.reference
+    twice = sabotaged(task, reference=(first, first, *rest))
+    screening = screened(twice, bubblewrap)
+    assert screening.report.reason == "not-steps-needed"
+    assert "without-step-1-read-csv" in check(screening, CheckKind.STEPS_NEEDED).evidence
+
+
+def test_a_prefix_that_passes_is_a_reason(bubblewrap: Backend) -> None:
+    task = real_task("keep-last")
+    *_, save = task.sealed.reference
+    longer = sabotaged(task, reference=(*task.sealed.reference, save))
+    assert screened(longer, bubblewrap).report.reason == "not-prefixes-fail"
+
+
 def test_a_wrong_expected_answer_is_found_by_the_reference(bubblewrap: Backend) -> None:
     task = real_task()
     (right,) = task.sealed.grader.expected
     wrong = File(path=right.path, content=right.content.replace(",", ",1", 3))
-    grader = task.sealed.grader.model_copy(update={"expected": (wrong,)})
-    report = screened(sabotaged(task, grader=grader), bubblewrap).report
+    report = screened(graded_by(task, expected=(wrong,)), bubblewrap).report
     assert report.reason == "not-reference-passes"
+
+
+def test_an_alternative_that_the_grader_fails_is_a_reason(bubblewrap: Backend) -> None:
+    """A false rejection: a right solution, written differently, does not pass."""
+    task = real_task()
+    command = "printf 'a,b\\n1,2\\n' > " + task.brief.artifacts[0]
+    other = (ToolCall(tool="bash", arguments={"command": command}),)
+    report = screened(sabotaged(task, alternatives=(other,)), bubblewrap).report
+    assert report.reason == "not-alternative-passes"
+
+
+def test_a_task_without_an_alternative_is_accepted_and_says_so(bubblewrap: Backend) -> None:
+    report = screened(sabotaged(real_task(), alternatives=()), bubblewrap).report
+    assert (report.verdict, report.trust) == (ScreenVerdict.ACCEPTED, Trust.PARTIAL)
+    assert CheckKind.ALTERNATIVE_PASSES in report.unmeasured
+
+
+def test_a_tool_that_is_not_there_is_a_reason(bubblewrap: Backend) -> None:
+    task = real_task()
+    ghost = task.brief.tools[0].model_copy(update={"name": "read-minds"})
+    brief = task.brief.model_copy(update={"tools": (*task.brief.tools, ghost)})
+    screening = screened(rebuilt(task, brief=brief), bubblewrap)
+    assert screening.report.reason == "not-tools-reachable"
+    assert "read-minds" in check(screening, CheckKind.TOOLS_REACHABLE).evidence
+
+
+def test_an_exploit_that_lived_rejects_and_one_that_was_not_tried_is_unmeasured(
+    bubblewrap: Backend,
+) -> None:
+    task = real_task()
+    lived = screened(task, bubblewrap, controlled(task, killed=False)).report
+    assert (lived.verdict, lived.reason) == (ScreenVerdict.REJECTED, "not-exploits-fail")
+    untried = screened(task, bubblewrap, controlled(task, killed=None)).report
+    assert (untried.verdict, untried.trust) == (ScreenVerdict.ACCEPTED, Trust.PARTIAL)
+
+
+def test_what_is_wrong_to_read_is_not_run(bubblewrap: Backend) -> None:
+    task = real_task()
+    floating = Environment(files=task.brief.environment.files, image="debian:bookworm")
+    brief = task.brief.model_copy(update={"environment": floating})
+    report = screened(rebuilt(task, brief=brief), bubblewrap).report
+    assert (report.reason, report.boots) == ("not-pinned", 0)
+
+
+def test_egress_without_recorded_responses_waits_for_a_person(bubblewrap: Backend) -> None:
+    task = real_task()
+    open_net = Environment(files=task.brief.environment.files, egress=("example.org",))
+    brief = task.brief.model_copy(update={"environment": open_net})
+    report = screened(rebuilt(task, brief=brief), bubblewrap).report
+    assert (report.verdict, report.reason) == (ScreenVerdict.QUARANTINED, "not-pinned")
+
+
+def test_a_reference_that_depends_on_where_it_runs_waits_for_a_person(
+    bubblewrap: Backend,
+) -> None:
+    """It copes with a clean folder, and stumbles over what somebody left there before."""
+    task = real_task("keep-last")
+    output = task.brief.artifacts[0]
+    other = task.sealed.alternatives[0][0].arguments["command"]
+    picky = (ToolCall(tool="bash", arguments={"command": f"test ! -e {output} && {other}"}),)
+    from flywheel.tools import BASH_TOOL
+
+    brief = task.brief.model_copy(update={"tools": (BASH_TOOL, *task.brief.tools)})
+    shell = rebuilt(sabotaged(task, reference=picky, alternatives=()), brief=brief)
+    screening = screened(shell, bubblewrap)
+    assert screening.report.verdict is ScreenVerdict.QUARANTINED, screening.report.checks
+    assert screening.report.reason == "not-reference-repeats"
+    assert screening.report.references_passed == 2
 
 
 def test_a_sandbox_that_fails_says_nothing_about_the_task() -> None:
@@ -99,7 +274,38 @@ def test_a_sandbox_that_fails_says_nothing_about_the_task() -> None:
         raise SandboxError(InfraStage.ENGINE, "engine-unreachable", "planted")
         yield
 
-    screening = screen(real_task(), never, "env-test", "run-test", time.time)
+    task = real_task()
+    cited = controlled(task)
+    screening = screen(
+        task, never, ENVIRONMENT, "run-test", time.time, lambda: cited, lambda *_: []
+    )
     assert screening.report.verdict is ScreenVerdict.UNSCREENED
-    assert screening.references == ()
+    assert screening.reference is None
     assert screening.report.mutants == 0
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_every_exploit_fails_in_every_family(bubblewrap: Backend, family: str) -> None:
+    task = any_task(family)
+    report = control(task, ENVIRONMENT, bubblewrap.open)
+    assert {c.name for c in report.controls} == set(SCRIPTS)
+    assert [c for c in report.controls if not c.killed] == []
+    assert report.control_id == control_id(task, ENVIRONMENT)
+
+
+def test_an_exploit_lives_where_the_grader_can_be_fooled(bubblewrap: Backend) -> None:
+    """A grader that looks only whether the answer is there: links fail, forged words do not."""
+    task = graded_by(real_task(), checks=("exists",))
+    report = control(task, ENVIRONMENT, bubblewrap.open)
+    lived = {c.name for c in report.controls if not c.killed}
+    assert "leaves-the-graders-words" in lived
+    assert not {"links-to-a-system-file", "leaves-a-pipe"} & lived
+
+
+def test_controls_are_shared_by_a_family_and_not_between_strangers() -> None:
+    one, other = real_task(seed=1), real_task(seed=2)
+    assert control_id(one, ENVIRONMENT) == control_id(other, ENVIRONMENT)
+    assert control_id(one, ENVIRONMENT) != control_id(one, content_id("env", 2))
+    foreign = SEED.model_copy(update={"kind": SourceKind.IMPORTED})
+    ids = {control_id(rebuilt(task, source=foreign), ENVIRONMENT) for task in (one, other)}
+    assert len(ids) == 2
