@@ -1,0 +1,1 @@
+"""Tasks on guest lists: a worked example of plug-ins."""
