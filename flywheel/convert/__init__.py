@@ -13,6 +13,7 @@ from schemas.attempt import Attempt, TurnStatus, Verdict
 from schemas.failure import MODEL_LAYERS, Failure
 from schemas.lineage import Split
 from schemas.task import TaskManifest
+from schemas.tool import ToolKind
 from schemas.training import Provenance, Rejected, RejectReason
 
 Use = Literal["sft", "preference", "rl"]
@@ -64,6 +65,8 @@ class Basis:
             fingerprint=task.prompt_hash,
             teacher=attempt.policy_version,
             grader_version=attempt.grade.grader_version,
+            instrument=_instrument(task),
+            simulated=simulated_tools(task),
             trust=self.trust[task.version_id],
             filter=rule,
         )
@@ -83,6 +86,16 @@ class Basis:
         if self.manifest(attempt).version_id not in self.trust:
             return RejectReason.NOT_SCREENED
         return RejectReason.NOT_GRADED if attempt.verdict is Verdict.UNGRADED else None
+
+
+def simulated_tools(task: TaskManifest) -> tuple[str, ...]:
+    """Return the tools whose answers do not come from execution."""
+    return tuple(tool.name for tool in task.brief.tools if tool.kind is ToolKind.SIMULATED)
+
+
+def _instrument(task: TaskManifest) -> str | None:
+    instrument = task.sealed.grader.instrument
+    return f"{instrument.model}@{instrument.prompt_hash}" if instrument else None
 
 
 def system_failure(attempt: Attempt, failures: Mapping[str, Failure]) -> bool:

@@ -11,9 +11,10 @@ from flywheel.convert import Basis, system_failure
 from schemas.attempt import LIMITS, Attempt, Setting, Tokens, Verdict
 from schemas.base import content_id
 from schemas.failure import Failure
+from schemas.screening import Trust
 from schemas.training import Rejected, RejectReason, RlTrajectory
 
-FILTER = "rl@1"
+FILTER = "rl@2"
 MIN_GROUP = 2
 """Graded attempts below which a group has no baseline."""
 
@@ -65,6 +66,8 @@ def _refusal(
 ) -> RejectReason | None:
     if reason := basis.unusable(attempt):
         return reason
+    if basis.trust[attempt.key.version_id] != Trust.VERIFIED:
+        return RejectReason.NOT_VERIFIED
     if system_failure(attempt, failures):
         return RejectReason.SYSTEM_FAILURE
     turns = attempt.trajectory.turns

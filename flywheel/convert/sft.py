@@ -3,14 +3,14 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from flywheel.convert import GOOD_TURNS, Basis
+from flywheel.convert import GOOD_TURNS, Basis, simulated_tools
 from flywheel.errors import TrainingError
 from schemas.attempt import Attempt, Verdict
 from schemas.curriculum import Draw
-from schemas.task import ToolKind
+from schemas.screening import Trust
 from schemas.training import Rejected, RejectReason, SftExample
 
-FILTER = "sft@1"
+FILTER = "sft@2"
 
 
 def to_sft(
@@ -99,10 +99,11 @@ def _refusal(attempt: Attempt, basis: Basis) -> RejectReason | None:
         return RejectReason.NOT_PASSED
     if any(turn.status not in GOOD_TURNS for turn in attempt.trajectory.turns):
         return RejectReason.HAS_TOOL_ERROR
-    tools = basis.manifest(attempt).brief.tools
-    simulated = {tool.name for tool in tools if tool.kind is ToolKind.SIMULATED}
+    if basis.trust[attempt.key.version_id] == Trust.VERIFIED:
+        return None  # its simulated tools, if it has any, were found faithful
+    simulated = simulated_tools(basis.manifest(attempt))
     called = {turn.call.tool for turn in attempt.trajectory.turns if turn.call is not None}
-    return RejectReason.SIMULATED_TOOL if called & simulated else None
+    return RejectReason.SIMULATED_TOOL if called & set(simulated) else None
 
 
 def _row(attempt: Attempt, basis: Basis) -> SftExample:

@@ -9,13 +9,21 @@ from flywheel.store.connection import (
     transaction,
 )
 from flywheel.store.migrate import migrate
-from flywheel.store.records import TABLES, append, read, read_attempts
+from flywheel.store.records import (
+    TABLES,
+    ReferenceRuns,
+    append,
+    read,
+    read_attempts,
+    reference_runs,
+)
 from flywheel.store.shards import ingest_shards, read_shard, sweep, write_shard
 from flywheel.store.snapshot import publish_snapshot
 from flywheel.store.stages import completed_stages, mark_stage, stage_done
 
 __all__ = [
     "TABLES",
+    "ReferenceRuns",
     "Store",
     "StoreKind",
     "append",
@@ -30,6 +38,7 @@ __all__ = [
     "read",
     "read_attempts",
     "read_shard",
+    "reference_runs",
     "stage_done",
     "sweep",
     "transaction",

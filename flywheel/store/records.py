@@ -24,7 +24,14 @@ from schemas.evaluation import EvalReport, HoldoutRead, Promotion
 from schemas.failure import AuditItem, Failure, FailureCluster
 from schemas.hypothesis import Hypothesis, HypothesisVerdict
 from schemas.lineage import Fingerprint, LineageEdge, Split, SplitAssignment
-from schemas.task import ScreenReport, TaskManifest
+from schemas.screening import (
+    ControlReport,
+    Proposal,
+    ReviewDecision,
+    ReviewItem,
+    ScreenReport,
+)
+from schemas.task import TaskManifest
 from schemas.training import (
     ArmTraining,
     PolicyVersion,
@@ -58,6 +65,10 @@ TABLES: Mapping[type[Record], Table] = {
         "screen_reports",
         ("version_id", "environment_digest", "harness_version", "grader_version", "verdict"),
     ),
+    ControlReport: Table("control_reports", ("control_id",)),
+    ReviewItem: Table("review_items", ("item_id",)),
+    ReviewDecision: Table("review_decisions", ("item_id", "decided_at")),
+    Proposal: Table("proposals", ("proposal_id",)),
     Setting: Table("settings", ("setting_id",)),
     Attempt: Table("attempts", ("attempt_id",)),
     Posterior: Table("posteriors", ("posterior_id",)),
@@ -141,6 +152,25 @@ def read_attempts(
     empty = ", ".join(f"'[]' AS {column.name}" for column in _trajectory_columns())
     filtered = f"SELECT *, {empty} FROM attempts WHERE {where or 'true'}"
     return _fetch(store, Attempt, filtered, parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRuns:
+    """How often a task's reference ran under the same conditions, and passed."""
+
+    version_id: str
+    environment_digest: str
+    harness_version: str
+    grader_version: str
+    runs: int
+    passed: int
+
+
+def reference_runs(store: Store) -> list[ReferenceRuns]:
+    """Return the reference's runs at screening and ever after."""
+    names = ", ".join(ReferenceRuns.__slots__)
+    rows = store.connection.execute(f"SELECT {names} FROM reference_runs ORDER BY ALL").fetchall()
+    return [ReferenceRuns(*row) for row in rows]
 
 
 def _fetch(
