@@ -1,4 +1,4 @@
-"""The command line: `flywheel run`, `flywheel report`, `flywheel config`."""
+"""The command line: cycles here, commands on tasks in `task_cli`."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
+from flows import make_cli, task_cli
 from flows.server import serving
+from flows.task_cli import printable
 from flywheel.errors import ConfigError, FlywheelError
 from schemas.config import CycleConfig
 
@@ -63,7 +65,7 @@ def run(
     except KeyboardInterrupt:
         sys.exit("interrupted: what is done is kept; the same command goes on from here")
     except FlywheelError as error:
-        sys.exit(_printable(error))
+        sys.exit(printable(error))
 
 
 @app.command()
@@ -74,19 +76,13 @@ def report(home: Home = None) -> None:
     try:
         typer.echo(f"report: {republish(_load(None, home, None))}")
     except FlywheelError as error:
-        sys.exit(_printable(error))
+        sys.exit(printable(error))
 
 
 @app.command()
 def config() -> None:
     """Print the default configuration as JSON, to edit and pass to `flywheel run --config`."""
     typer.echo(CycleConfig().model_dump_json(indent=2))
-
-
-def _printable(error: FlywheelError) -> str:
-    """Return an error as one safe line: its evidence may hold what an agent wrote."""
-    text = f"{type(error).__name__}: {error}"
-    return "".join(mark if mark.isprintable() else " " for mark in text)
 
 
 def _load(path: Path | None, home: str | None, sandbox: str | None) -> CycleConfig:
@@ -108,6 +104,9 @@ def _load(path: Path | None, home: str | None, sandbox: str | None) -> CycleConf
         field = ".".join(str(part) for part in first["loc"]) or "the file"
         raise ConfigError(f"{path or 'options'}: {field}: {first['msg']}") from None
 
+
+make_cli.register(app)
+task_cli.register(app)
 
 if __name__ == "__main__":
     app()

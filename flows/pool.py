@@ -1,16 +1,18 @@
 """The tasks that a stage may use: admitted to a split, with a receipt in force."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from flows.runtime import Room
 from flywheel.attempt import HARNESS_VERSION
 from flywheel.propose import holdout_uri
-from flywheel.store import read
+from flywheel.screen.flake import is_flaky
+from flywheel.store import ReferenceRuns, read, reference_runs
 from schemas.config import CycleConfig
 from schemas.lineage import Split, SplitAssignment
-from schemas.task import ScreenReport, ScreenVerdict, TaskManifest
+from schemas.screening import ReviewDecision, Ruling, ScreenReport, ScreenVerdict, Trust
+from schemas.task import TaskManifest
 
 
 @dataclass(frozen=True)
@@ -38,31 +40,45 @@ class Pool:
         """By task id."""
         return {event.task_id: event.component for event in self.admitted.values()}
 
+    rulings: Mapping[str, Ruling]
+    """By version id: what a person last decided about a quarantined task."""
+    flaky: frozenset[str]
+    """Version ids whose reference fails too often under the conditions of now."""
+
     @cached_property
-    def trust(self) -> Mapping[str, str]:
-        """By version id: the tier of accepted tasks."""
+    def trust(self) -> Mapping[str, Trust]:
+        """By version id: the tier of the tasks that may be used."""
         return {
-            version: report.trust
+            version: tier
             for version, report in self.receipts.items()
-            if report.verdict is ScreenVerdict.ACCEPTED
+            if (tier := self._tier(report)) is not None and version not in self.flaky
         }
+
+    def _tier(self, report: ScreenReport) -> Trust | None:
+        if report.verdict is ScreenVerdict.ACCEPTED:
+            return report.trust
+        let_in = self.rulings.get(report.version_id) is Ruling.ACCEPT
+        quarantined = report.verdict is ScreenVerdict.QUARANTINED
+        return Trust.REVIEWED if quarantined and let_in else None
 
     def unscreened(self) -> list[TaskManifest]:
         """Return admitted tasks without a receipt in force."""
-        return [
-            self.tasks[version]
-            for version in self.admitted
-            if version not in self.receipts
-            or self.receipts[version].verdict is ScreenVerdict.UNSCREENED
-        ]
+        return [self.tasks[version] for version in self.admitted if version not in self.receipts]
 
     def accepted(self, split: Split) -> list[TaskManifest]:
         """Return the tasks of a split that passed screening, in a fixed order."""
         return [
             self.tasks[version]
             for version, event in self.admitted.items()
-            if event.split is split and version in self.trust
+            if event.split is split and version in self.trust and self._fits(version, split)
         ]
+
+    def _fits(self, version: str, split: Split) -> bool:
+        """Tell whether a task is trusted enough for its split: nobody can look at the holdout."""
+        if split is not Split.HOLDOUT:
+            return True
+        grader = self.tasks[version].sealed.grader
+        return self.trust[version] is Trust.VERIFIED and grader.instrument is None
 
 
 def holdout_in_force(pool: Pool, config: CycleConfig) -> list[SplitAssignment]:
@@ -79,17 +95,52 @@ def holdout_in_force(pool: Pool, config: CycleConfig) -> list[SplitAssignment]:
 
 def load_pool(room: Room) -> Pool:
     """Read the pool from the store."""
-    tasks = {task.version_id: task for task in read(room.store, TaskManifest)}
+    tasks = read(room.store, TaskManifest)
+    receipts = receipts_in_force(room, tasks)
+    return Pool(
+        tasks={task.version_id: task for task in tasks},
+        assignments=read(room.store, SplitAssignment),
+        receipts=receipts,
+        rulings={
+            decision.version_id: decision.ruling for decision in read(room.store, ReviewDecision)
+        },
+        flaky=_flaky(room, receipts),
+    )
+
+
+def receipts_in_force(
+    room: Room, tasks: Sequence[TaskManifest], *, unscreened: bool = False
+) -> dict[str, ScreenReport]:
+    """Return version id → receipt, of those made in today's environment, harness and graders.
+
+    `unscreened`: also the ones that say that nothing is known.
+    """
+    by_version = {task.version_id: task for task in tasks}
     digests = {
-        tools: room.environment_digest(tools)
-        for tools in {task.brief.tools for task in tasks.values()}
+        tools: room.environment_digest(tools) for tools in {task.brief.tools for task in tasks}
     }
-    receipts = {
-        report.version_id: report
+    found = [
+        report
         for report in read(room.store, ScreenReport)
-        if report.harness_version == HARNESS_VERSION
-        and report.environment_digest == digests[tasks[report.version_id].brief.tools]
-        and report.grader_version == tasks[report.version_id].sealed.grader.version
-        and report.verdict is not ScreenVerdict.UNSCREENED
-    }
-    return Pool(tasks=tasks, assignments=read(room.store, SplitAssignment), receipts=receipts)
+        if (task := by_version.get(report.version_id)) is not None
+        and report.harness_version == HARNESS_VERSION
+        and report.environment_digest == digests[task.brief.tools]
+        and report.grader_version == task.sealed.grader.version
+    ]
+    known = {r.version_id: r for r in found if r.verdict is not ScreenVerdict.UNSCREENED}
+    return {**({r.version_id: r for r in found} if unscreened else {}), **known}
+
+
+def _flaky(room: Room, receipts: Mapping[str, ScreenReport]) -> frozenset[str]:
+    """Return the tasks whose reference fails too often under today's conditions."""
+    return frozenset(
+        found.version_id
+        for found in reference_runs(room.store)
+        if found.version_id in receipts
+        and _conditions(found) == _conditions(receipts[found.version_id])
+        and is_flaky(found.runs, found.passed)
+    )
+
+
+def _conditions(found: ReferenceRuns | ScreenReport) -> tuple[str, str, str]:
+    return found.environment_digest, found.harness_version, found.grader_version

@@ -1,16 +1,21 @@
 """Composition root: a configuration in, everything that the steps need out."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from flows.progress import Progress
 from flywheel.attempt import HARNESS_VERSION
+from flywheel.families import Family
+from flywheel.families.catalogue import FAMILIES
 from flywheel.graders import GRADERS, grader_version
+from flywheel.plugins import Check, Plugins, load, register, run_check
 from flywheel.sandbox import Backend
 from flywheel.sandbox.choose import open_backend
 from flywheel.store import (
@@ -21,10 +26,10 @@ from flywheel.store import (
     open_store,
     read,
 )
-from flywheel.tools import SETTINGS_TOOLS, TABLE_TOOLS, programs_for
+from flywheel.tools import SHIPPED_PROGRAMS, program_source, programs_for
 from schemas.base import content_id
 from schemas.config import Cycle, CycleConfig
-from schemas.task import ToolSpec
+from schemas.tool import ToolSpec
 
 FINISHED = "cycle"
 """The stage whose mark says that a cycle is complete."""
@@ -38,10 +43,21 @@ class Room:
     home: Path
     store: Store
     backend: Backend
+    plugins: Plugins
     progress: Progress
     began: float = field(default_factory=time.perf_counter)
     timings: dict[str, float] = field(default_factory=dict)
     """Wall seconds of attempts, training and statistics: the rest is orchestration."""
+
+    @property
+    def families(self) -> Mapping[str, Family[Any]]:
+        """The families that ship, and the user's own."""
+        return {**FAMILIES, **self.plugins.families}
+
+    @property
+    def own_checks(self) -> tuple[Check, ...]:
+        """The user's own screening checks."""
+        return tuple(partial(run_check, name, c) for name, c in self.plugins.checks.items())
 
     @property
     def policies(self) -> Path:
@@ -69,8 +85,10 @@ class Room:
     @property
     def environment(self) -> str:
         """Return what all receipts and settings hang on: sandbox, tools, graders, harness."""
-        sandboxes = self.environment_digest((*TABLE_TOOLS, *SETTINGS_TOOLS))
-        return content_id("env", sandboxes, [grader_version(g) for g in GRADERS], HARNESS_VERSION)
+        programs = {name: program_source(name) for name in SHIPPED_PROGRAMS}
+        sandboxes = content_id("env", self.backend.digest, programs)
+        graders = [grader_version(name) for name in GRADERS]
+        return content_id("env", sandboxes, graders, self.plugins.versions, HARNESS_VERSION)
 
     def environment_digest(self, tools: Sequence[ToolSpec]) -> str:
         """Return what a task's sandboxes are made of: backend and tool programs."""
@@ -110,7 +128,10 @@ def open_room(config: CycleConfig, progress: Progress) -> Iterator[Room]:
     try:
         cycle = unfinished(store)
         backend = open_backend(cycle.sandbox if cycle else config.sandbox)
-        yield Room(config=config, home=home, store=store, backend=backend, progress=progress)
+        chosen = cycle.config if cycle else config
+        plugins = load(chosen.propose.plugins)
+        register(plugins)
+        yield Room(config, home, store, backend, plugins, progress)
     finally:
         close(store)
 

@@ -1,30 +1,26 @@
 """Rows 1 to 3 of the loop: propose, fingerprint and split, screen."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from time import time
+from pathlib import Path
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
-from flows.attempts import trip
 from flows.pool import load_pool
 from flows.runtime import Room
+from flows.screening import screen_all
 from flows.step import Records, step, tally
+from flywheel.formats import read_folder
+from flywheel.plugins import run_proposer
+from flywheel.propose import as_imported, wishes
 from flywheel.propose import propose as propose_tasks
-from flywheel.propose import wishes
-from flywheel.screen import Screening
-from flywheel.screen import screen as screen_task
 from flywheel.splits import assign_splits, combination, fingerprint, lineage
-from flywheel.store import append, read, transaction
-from schemas.attempt import InfraStatus
+from flywheel.store import read
+from schemas.base import seed_from
 from schemas.config import Cycle
 from schemas.hypothesis import Hypothesis, HypothesisVerdict, Judgement
 from schemas.lineage import Fingerprint, SplitAssignment
-from schemas.task import ScreenVerdict, TaskManifest
+from schemas.screening import Proposal, ScreenVerdict
+from schemas.task import SourceKind, TaskManifest
 
+OUTSIDE = frozenset({SourceKind.IMPORTED, SourceKind.PROPOSED})
 MAX_CHANCES = 2
 """Cycles that a hypothesis gets to be tested in."""
 
@@ -46,13 +42,35 @@ def open_hypotheses(room: Room) -> tuple[Hypothesis, ...]:
 def propose(room: Room, cycle: Cycle) -> tuple[Records, str]:
     """Families and open hypotheses in, new task manifests out."""
     known = read(room.store, TaskManifest)
-    held = {task.source.uri for task in known}
+    held = {task.source.uri for task in known if task.source.kind not in OUTSIDE}
     covered = Counter(combination(task.family, task.rules) for task in known)
-    wanted = wishes(cycle.config, open_hypotheses(room), held)
-    tasks = propose_tasks(cycle.config, wanted, cycle.number, covered)
+    wanted = wishes(cycle.config, open_hypotheses(room), held, room.families)
+    made = propose_tasks(cycle.config, wanted, cycle.number, covered, room.families)
+    imported, refused = _imported(cycle)
+    proposed, proposals = _proposed(room, cycle)
+    tasks = (*made, *imported, *proposed)
     kinds = Counter(task.source.kind.value for task in tasks)
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    return [tasks], f"{len(tasks)} tasks of {sum(wish.count for wish in wanted)} asked ({counts})"
+    asked = sum(wish.count for wish in wanted)
+    said = f"{len(made)} tasks of {asked} asked ({counts})"
+    return [tasks, proposals], said + (f"; {refused} in folders not read" if refused else "")
+
+
+def _imported(cycle: Cycle) -> tuple[list[TaskManifest], int]:
+    """Read the configured folders; return their tasks, and how many could not be read."""
+    read_in = [read_folder(Path(folder)) for folder in cycle.config.propose.folders]
+    strangers = (as_imported(task) for found in read_in for task in found.tasks)
+    tasks = {task.version_id: task for task in strangers}
+    return list(tasks.values()), sum(len(found.refused) for found in read_in)
+
+
+def _proposed(room: Room, cycle: Cycle) -> tuple[list[TaskManifest], list[Proposal]]:
+    """Ask the user's own proposers; what they make gets no trust for who made it."""
+    most, made = cycle.config.propose.per_proposer, list[tuple[Proposal, TaskManifest | None]]()
+    for name, proposer in sorted(room.plugins.proposers.items()):
+        seed = seed_from(cycle.config.seed, cycle.number, name) >> 32
+        made += run_proposer(name, proposer, most, seed, cycle.cycle_id)
+    return [task for _, task in made if task is not None], [proposal for proposal, _ in made]
 
 
 @step("split")
@@ -74,42 +92,8 @@ def split(room: Room, cycle: Cycle) -> tuple[Records, str]:
 @step("screen")
 def screen(room: Room, cycle: Cycle) -> tuple[Records, str]:
     """Manifests in, receipts and reference attempts out, by execution; recorded shard by shard."""
-    tasks, size = load_pool(room).unscreened(), cycle.config.shard_size
-    faults: list[InfraStatus] = []
-    with room.progress.bar("screen", len(tasks)) as advance:
-        for number, start in enumerate(range(0, len(tasks), size)):
-            run = screen_shard.with_options(task_run_name=f"screen-shard-{number:03d}")
-            done = run(room, cycle, tasks[start : start + size], advance)
-            with transaction(room.store):
-                append(room.store, [screening.report for screening in done])
-                append(room.store, [made for screening in done for made in screening.references])
-            faults += [screening.fault for screening in done if screening.fault is not None]
-    if len(faults) > cycle.config.max_infra_share * len(tasks):
-        trip("screen", faults, len(tasks), cycle.config.max_infra_share)
+    screen_all(room, cycle.cycle_id, load_pool(room).unscreened())
     return [], _screened(room, cycle)
-
-
-@task(name="screen-shard", cache_policy=NO_CACHE)
-def screen_shard(
-    room: Room, cycle: Cycle, tasks: Sequence[TaskManifest], advance: Callable[[], None]
-) -> list[Screening]:
-    """Screen one shard of tasks."""
-    done = []
-    with room.timed("attempts"), ThreadPoolExecutor(cycle.config.workers) as workers:
-        for screening in workers.map(partial(_screen_one, room, cycle), tasks):
-            done.append(screening)
-            advance()
-    return done
-
-
-def _screen_one(room: Room, cycle: Cycle, manifest: TaskManifest) -> Screening:
-    """Screen one task, again where a sandbox failed."""
-    digest = room.environment_digest(manifest.brief.tools)
-    for _ in range(cycle.config.retries + 1):
-        screening = screen_task(manifest, room.backend.open, digest, cycle.cycle_id, time)
-        if screening.fault is None or not screening.fault.retryable:
-            break
-    return screening
 
 
 def _screened(room: Room, cycle: Cycle) -> str:
@@ -121,9 +105,11 @@ def _screened(room: Room, cycle: Cycle) -> str:
         if event.cycle_id == cycle.cycle_id
     ]
     reports = [report for report in mine if report is not None]
+    waiting = sum(report.verdict is ScreenVerdict.QUARANTINED for report in reports)
     out = Counter(r.reason for r in reports if r.verdict is not ScreenVerdict.ACCEPTED)
     out.update({"unscreened": len(mine) - len(reports)} if len(mine) > len(reports) else {})
     killed, mutants = sum(r.mutants_killed for r in reports), sum(r.mutants for r in reports)
     accepted = sum(report.verdict is ScreenVerdict.ACCEPTED for report in reports)
     said = f"{accepted} of {len(mine)} accepted; out: {tally(out)}; "
+    said += f"{waiting} wait for a person; " if waiting else ""
     return said + f"{killed} of {mutants} mutants failed"

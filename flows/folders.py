@@ -1,0 +1,97 @@
+"""Screening a folder of tasks: read what can be read, screen it, write receipts and a page."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+
+from prefect import flow
+
+from flows.pool import receipts_in_force
+from flows.progress import Progress, terminal
+from flows.runtime import Room, open_room
+from flows.screening import screen_all
+from flywheel.formats import Imported, read_folder
+from flywheel.propose import as_imported, is_generated
+from flywheel.screen.page import Screened, render_screening
+from flywheel.store import append, read
+from schemas.config import CycleConfig
+from schemas.screening import ControlReport, ScreenVerdict
+from schemas.task import TaskManifest
+
+
+@flow(name="screen-folder", validate_parameters=True)
+def screen_folder(folder: str, config: CycleConfig) -> str:
+    """Screen all tasks of a folder; return the path of the page.
+
+    A run that was interrupted goes on where it was: a receipt that is in force is not made again.
+    """
+    with open_room(config, Progress(terminal())) as room:
+        room.backend.reap()
+        began = perf_counter()
+        imported = known(read_folder(Path(folder)), room)
+        append(room.store, imported.tasks)
+        said = f"{len(imported.tasks)} tasks read, {len(imported.refused)} refused"
+        room.progress.line("read", said, began)
+        return str(
+            page_of(room, Path(folder), imported, lambda new: screen_all(room, "screening", new))
+        )
+
+
+def page_of(
+    room: Room,
+    folder: Path,
+    imported: Imported,
+    screen: Callable[[Sequence[TaskManifest]], None],
+) -> Path:
+    """Screen the tasks that have no receipt in force, and write receipts and the page."""
+    began = perf_counter()
+    held = receipts_in_force(room, imported.tasks)
+    screen([task for task in imported.tasks if task.version_id not in held])
+    screened = _screened(room, imported)
+    room.progress.line("screen", _said(screened), began)
+    return _written(room, folder, screened, imported)
+
+
+def known(imported: Imported, room: Room) -> Imported:
+    """Take a task's word for where it comes from only where our own families make it."""
+    tasks = (t if is_generated(room.families, t) else as_imported(t) for t in imported.tasks)
+    return Imported(tasks=tuple(tasks), refused=imported.refused)
+
+
+def _screened(room: Room, imported: Imported) -> list[Screened]:
+    reports = receipts_in_force(room, imported.tasks, unscreened=True)
+    return [
+        Screened(name=task.source.uri, task=task, report=reports[task.version_id])
+        for task in imported.tasks
+    ]
+
+
+def _said(screened: list[Screened]) -> str:
+    verdicts = Counter(item.report.verdict for item in screened)
+    reasons = Counter(
+        item.report.reason for item in screened if item.report.verdict != ScreenVerdict.ACCEPTED
+    )
+    counts = ", ".join(f"{count} {verdict.value}" for verdict, count in verdicts.items())
+    why = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    killed = sum(item.report.mutants_killed for item in screened)
+    mutants = sum(item.report.mutants for item in screened)
+    return f"{counts or 'nothing'}{f' ({why})' if why else ''}; {killed} of {mutants} wrong failed"
+
+
+def _written(room: Room, folder: Path, screened: list[Screened], imported: Imported) -> Path:
+    """Write the receipts as JSON lines, and the page; return the page's path."""
+    out = room.home / "reports"
+    out.mkdir(parents=True, exist_ok=True)
+    lines = "".join(item.report.model_dump_json() + "\n" for item in screened)
+    (out / f"{folder.name}.receipts.jsonl").write_text(lines, "utf-8")
+    page = out / f"{folder.name}.html"
+    text = render_screening(
+        folder,
+        screened,
+        imported.refused,
+        read(room.store, ControlReport),
+        {"sandbox": room.backend.name, "environment": room.environment},
+    )
+    page.write_text(text, "utf-8")
+    return page

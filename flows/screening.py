@@ -1,0 +1,149 @@
+"""Screening many tasks: exploit controls once a family, then shards of tasks, each recorded."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from time import time
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from flows.attempts import trip
+from flows.runtime import Room
+from flywheel.screen import Screening
+from flywheel.screen import screen as screen_task
+from flywheel.screen.exploits import UNTRUSTED, control, control_id
+from flywheel.store import append, read, transaction
+from schemas.attempt import InfraStatus
+from schemas.screening import ControlReport, ReviewItem, ScreenReport, ScreenVerdict
+from schemas.task import TaskManifest
+
+Controls = Mapping[str, ControlReport]
+"""By control id."""
+
+
+def screen_all(room: Room, run_id: str, tasks: Sequence[TaskManifest]) -> None:
+    """Screen tasks and record receipts, references and what waits for a person, shard by shard.
+
+    A run that was interrupted goes on: what is recorded is not among `tasks` the next time.
+
+    Raises:
+        CircuitBreaker: too many sandboxes failed.
+    """
+    size, faults = room.config.shard_size, list[InfraStatus]()
+    controls = control_families(room, tasks)
+    with room.progress.bar("screen", len(tasks)) as advance:
+        for number, start in enumerate(range(0, len(tasks), size)):
+            shard = tasks[start : start + size]
+            run = screen_shard.with_options(task_run_name=f"screen-shard-{number:03d}")
+            done, made = run(room, run_id, shard, controls, advance)
+            with transaction(room.store):
+                append(room.store, _whole(made))
+                append(room.store, [screening.report for screening in done])
+                append(room.store, [made.reference for made in done if made.reference])
+                append(room.store, _for_review(shard, done))
+            faults += [screening.fault for screening in done if screening.fault is not None]
+    if len(faults) > room.config.max_infra_share * len(tasks):
+        trip("screen", faults, len(tasks), room.config.max_infra_share)
+
+
+def control_families(room: Room, tasks: Iterable[TaskManifest]) -> Controls:
+    """Return the controls that there are; first try the exploits where a family lacks them.
+
+    A stranger's task has controls of its own, which are tried once all else is well with it.
+    """
+    known = {report.control_id: report for report in read(room.store, ControlReport)}
+    wanted: dict[str, tuple[TaskManifest, str]] = {}
+    for manifest in tasks:
+        digest = room.environment_digest(manifest.brief.tools)
+        identity = control_id(manifest, digest)
+        if identity not in known and manifest.source.kind not in UNTRUSTED:
+            wanted.setdefault(identity, (manifest, digest))
+    with room.progress.bar("controls", len(wanted)) as advance:
+        made = control_shard(room, list(wanted.values()), advance) if wanted else []
+    append(room.store, _whole(made))
+    return known | {report.control_id: report for report in made}
+
+
+def _whole(made: Sequence[ControlReport]) -> list[ControlReport]:
+    """Return the controls of which none was kept from being tried: the others are tried again."""
+    return [report for report in made if all(c.killed is not None for c in report.controls)]
+
+
+@task(name="exploit-controls", cache_policy=NO_CACHE)
+def control_shard(
+    room: Room, wanted: Sequence[tuple[TaskManifest, str]], advance: Callable[[], None]
+) -> list[ControlReport]:
+    """Try the exploits on one task of each family."""
+    done = []
+    with room.timed("attempts"), ThreadPoolExecutor(room.config.workers) as workers:
+        tasks, digests = zip(*wanted, strict=True)
+        for report in workers.map(partial(control, open_sandbox=room.backend.open), tasks, digests):
+            done.append(report)
+            advance()
+    return done
+
+
+@task(name="screen-shard", cache_policy=NO_CACHE)
+def screen_shard(
+    room: Room,
+    run_id: str,
+    tasks: Sequence[TaskManifest],
+    controls: Controls,
+    advance: Callable[[], None],
+) -> tuple[list[Screening], list[ControlReport]]:
+    """Screen one shard of tasks; return what came of each, and controls made on the way."""
+    done, made = list[Screening](), list[ControlReport]()
+    with room.timed("attempts"), ThreadPoolExecutor(room.config.workers) as workers:
+        for screening, own in workers.map(partial(_screen_one, room, run_id, controls), tasks):
+            done.append(screening)
+            made += own
+            advance()
+    return done, made
+
+
+def _screen_one(
+    room: Room, run_id: str, controls: Controls, manifest: TaskManifest
+) -> tuple[Screening, list[ControlReport]]:
+    """Screen one task, again where a sandbox failed; return controls made for it alone, too."""
+    digest, made = room.environment_digest(manifest.brief.tools), list[ControlReport]()
+
+    def cited() -> ControlReport:
+        known = controls.get(control_id(manifest, digest))
+        if known is None:
+            made.append(control(manifest, digest, room.backend.open))
+        return known or made[-1]
+
+    for _ in range(room.config.retries + 1):
+        screening = screen_task(
+            manifest,
+            room.backend.open,
+            digest,
+            run_id,
+            time,
+            cited,
+            room.backend.search_image,
+            room.own_checks,
+        )
+        if screening.fault is None or not screening.fault.retryable:
+            break
+    return screening, made
+
+
+def _for_review(tasks: Sequence[TaskManifest], done: Sequence[Screening]) -> list[ReviewItem]:
+    """Return what a person has to look at."""
+    return [
+        ReviewItem(
+            version_id=manifest.version_id,
+            name=f"{manifest.family} {manifest.source.uri}",
+            reason=screening.report.reason,
+            evidence=_evidence(screening.report),
+            raised_at=time(),
+        )
+        for manifest, screening in zip(tasks, done, strict=True)
+        if screening.report.verdict is ScreenVerdict.QUARANTINED
+    ]
+
+
+def _evidence(report: ScreenReport) -> str:
+    return next(check.evidence for check in report.checks if check.passed is False)
