@@ -1,0 +1,15 @@
+import os
+P = [l.split() for l in open("lantern.txt") if l.strip()]
+def mode_for(path):
+    found = 0
+    for pat, m in P:
+        if pat.endswith("/") and path.startswith(pat) or pat.startswith(".") and path.endswith(pat):
+            found = int(m, 8)
+    return found
+for top, dirs, files in os.walk("bucket"):
+    for f in files:
+        full = os.path.join(top, f)
+        now = os.stat(full).st_mode & 0o777
+        want = now | mode_for(full)
+        if want != now:
+            os.chmod(full, want)
