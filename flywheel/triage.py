@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from schemas.attempt import LIMITS, Attempt, Termination, Turn, TurnStatus, Verdict
 from schemas.failure import Failure, FailureLayer
-from schemas.task import ToolSpec
+from schemas.tool import ToolSpec
 
 MASK = "#"
 MAX_ERROR_CHARACTERS = 200

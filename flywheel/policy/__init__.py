@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from schemas.attempt import Sampling, Tokens, Turn
-from schemas.task import Brief, ToolCall
+from schemas.task import Brief
+from schemas.tool import ToolCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from flywheel.policy import Action
 from schemas.attempt import Sampling, Turn
 from schemas.base import content_id
-from schemas.task import SUBMIT, Brief, Script
+from schemas.task import Brief
+from schemas.tool import SUBMIT, Script
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from flywheel.policy.embedded.vocabulary import (
     tool_key,
 )
 from schemas.attempt import Turn
-from schemas.task import Parameter, ToolCall, ToolSpec
+from schemas.tool import Parameter, ToolCall, ToolSpec
 
 MAX_TOKENS = 512
 _PIECE = re.compile(r"`([^`]+)`|([^\W\d_]+(?:-[^\W\d_]+)*|\d+|[^\w\s])")

@@ -24,7 +24,8 @@ from flywheel.policy.embedded.encoding import (
 from flywheel.policy.embedded.vocabulary import ALIASES, FIRST_ALIAS, Vocabulary
 from schemas.attempt import Sampling, Tokens, Turn
 from schemas.base import seed_from
-from schemas.task import Brief, ToolCall
+from schemas.task import Brief
+from schemas.tool import ToolCall
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from flywheel.errors import PolicyError
-from schemas.task import ToolSpec
+from schemas.tool import ToolSpec
 
 PAD, UNKNOWN, NUMBER, ACT, NO_CALL = range(5)
 """Padding; an unseen word; a number outside backticks; the policy's turn; an unreadable call."""
