@@ -22,9 +22,7 @@ CREATE TABLE tasks (
     operands JSON,
     brief JSON,
     sealed JSON,
-    features JSON,
     source JSON,
-    outside JSON,
     task_id VARCHAR,
     version_id VARCHAR,
     prompt_hash VARCHAR,
@@ -71,67 +69,13 @@ CREATE TABLE screen_reports (
     checks JSON,
     mutants BIGINT,
     mutants_killed BIGINT,
-    kill_lower DOUBLE,
-    kill_upper DOUBLE,
     survivors JSON,
-    unmeasured JSON,
-    "references" BIGINT,
-    references_passed BIGINT,
-    boots BIGINT,
     verdict VARCHAR,
     reason VARCHAR,
     trust VARCHAR,
     seconds DOUBLE,
     recorded_at TIMESTAMP NOT NULL,
     PRIMARY KEY (version_id, environment_digest, harness_version, grader_version, verdict)
-);
-
-CREATE TABLE control_reports (
-    family VARCHAR,
-    environment_digest VARCHAR,
-    grader_version VARCHAR,
-    version_id VARCHAR,
-    controls JSON,
-    seconds DOUBLE,
-    control_id VARCHAR,
-    recorded_at TIMESTAMP NOT NULL,
-    PRIMARY KEY (control_id)
-);
-
-CREATE TABLE review_items (
-    version_id VARCHAR,
-    name VARCHAR,
-    reason VARCHAR,
-    evidence VARCHAR,
-    raised_at DOUBLE,
-    item_id VARCHAR,
-    recorded_at TIMESTAMP NOT NULL,
-    PRIMARY KEY (item_id)
-);
-
-CREATE TABLE review_decisions (
-    item_id VARCHAR,
-    version_id VARCHAR,
-    ruling VARCHAR,
-    author VARCHAR,
-    note VARCHAR,
-    decided_at DOUBLE,
-    recorded_at TIMESTAMP NOT NULL,
-    PRIMARY KEY (item_id, decided_at)
-);
-
-CREATE TABLE proposals (
-    proposer VARCHAR,
-    run_id VARCHAR,
-    number BIGINT,
-    version_id VARCHAR,
-    reason VARCHAR,
-    evidence VARCHAR,
-    tokens BIGINT,
-    cost DOUBLE,
-    proposal_id VARCHAR,
-    recorded_at TIMESTAMP NOT NULL,
-    PRIMARY KEY (proposal_id)
 );
 
 CREATE TABLE settings (
