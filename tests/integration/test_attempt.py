@@ -22,7 +22,8 @@ from schemas.attempt import (
     TurnStatus,
     Verdict,
 )
-from schemas.task import Brief, Budget, TaskManifest, ToolCall
+from schemas.task import Brief, Budget, TaskManifest
+from schemas.tool import ToolCall
 from tests.real_tasks import faulty, order_for, real_task
 
 Meddle = Callable[[list[str], Callable[[], ExecResult]], ExecResult]

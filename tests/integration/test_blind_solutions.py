@@ -75,8 +75,6 @@ def test_a_right_solution_passes_and_a_wrong_one_fails(bubblewrap: Backend, name
 
 def test_there_are_enough_of_them_to_say_something(bubblewrap: Backend) -> None:
     """No error among so many of each: at most 6 % of such solutions are judged wrongly."""
-    assert len(TASKS) >= 60
+    assert clopper_pearson(0, len(TASKS))[1] < 0.06
     assert {str(given["family"]) for given in TASKS.values()} == set(FAMILIES)
-    for errors in (0,):
-        assert clopper_pearson(errors, len(TASKS))[1] < 0.06
     assert sum(path.is_dir() for path in os.scandir(FOLDER)) == len(TASKS)

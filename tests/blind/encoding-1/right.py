@@ -1,0 +1,4 @@
+from pathlib import Path
+p = Path("dahlia.txt")
+b = p.read_bytes().rstrip(b"\0")
+p.write_bytes(b.decode("cp1252").encode("utf-8").replace(b"\r", b"\r\n"))

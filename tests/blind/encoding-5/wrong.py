@@ -1,0 +1,8 @@
+import glob
+for name in glob.glob("*.txt"):
+    with open(name, "rb") as f:
+        content = f.read()
+    content = content.decode("iso8859-15").rstrip("\0")
+    content = "".join("\n" if c == "\r" else c for c in content)
+    with open(name, "wb") as f:
+        f.write(content.encode())
