@@ -1,6 +1,7 @@
 """Commands that make task folders: generate, history, solicit, export."""
 
 import os
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ from flows.server import serving
 from flows.task_cli import SCREENING_HOME, PluginPaths, ScreeningHome, plain_errors
 from flywheel.errors import ConfigError
 from schemas.config import CycleConfig
+from schemas.task import TaskManifest
 
 Families = Annotated[
     str, typer.Option(help="Names with commas between, or `all`: `flywheel coverage` lists them.")
@@ -26,6 +28,9 @@ def generate(
         str | None,
         typer.Option(help="FAMILY:RULE: matched pairs, the same case with and without the rule."),
     ] = None,
+    walk: Annotated[
+        bool, typer.Option("--walk", help="Walk the graph of tools, in a sandbox, instead.")
+    ] = False,
     plugin: PluginPaths = None,
 ) -> None:
     """Generate tasks as native task folders, least covered rule pairs first."""
@@ -33,10 +38,15 @@ def generate(
     from flywheel.formats.manifest import write_manifest
     from flywheel.plugins import load
     from flywheel.propose import generated, paired
+    from flywheel.sandbox.choose import open_backend
+    from flywheel.walk import walked
 
     with plain_errors():
         known = {**FAMILIES, **load(tuple(plugin or ())).families}
-        if pair is not None:
+        tasks: Iterator[TaskManifest]
+        if walk:
+            tasks = walked(seed, open_backend("auto").open)
+        elif pair is not None:
             family, _, rule = pair.partition(":")
             tasks = paired(known, family, rule, seed)
         else:

@@ -22,6 +22,8 @@ class ProposeConfig(Record):
     """Kinds of rules to use (`flywheel coverage` lists them); empty: all."""
     things: tuple[Annotated[str, Field(pattern=r"^[a-z]{2,20}$")], ...] = ()
     """Business objects, in the singular, that goals are worded for; empty: each family's own."""
+    walks: Count = 0
+    """Walks over the graph of tools each cycle; those that come to something become tasks."""
     folders: tuple[str, ...] = ()
     """Folders of task folders to import: native, Harbor or SWE-bench."""
     per_proposer: Count = 20

@@ -7,18 +7,20 @@ from flows.pool import load_pool
 from flows.runtime import Room
 from flows.screening import screen_all
 from flows.step import Records, step, tally
+from flywheel.families.lexicon import Lexicon
 from flywheel.formats import read_folder
 from flywheel.plugins import run_proposer
-from flywheel.propose import as_imported, wishes
+from flywheel.propose import LICENCE, as_imported, wishes
 from flywheel.propose import propose as propose_tasks
-from flywheel.splits import assign_splits, combination, fingerprint, lineage
+from flywheel.splits import assign_splits, cell_of, combination, fingerprint, lineage, split_of
 from flywheel.store import read
+from flywheel.walk import LENGTHS, SHORTEST, walk
 from schemas.base import seed_from
 from schemas.config import Cycle
 from schemas.hypothesis import Hypothesis, HypothesisVerdict, Judgement
-from schemas.lineage import Fingerprint, SplitAssignment
+from schemas.lineage import Fingerprint, Split, SplitAssignment
 from schemas.screening import Proposal, ScreenVerdict
-from schemas.task import SourceKind, TaskManifest
+from schemas.task import Source, SourceKind, TaskManifest
 
 OUTSIDE = frozenset({SourceKind.IMPORTED, SourceKind.PROPOSED})
 MAX_CHANCES = 2
@@ -48,7 +50,7 @@ def propose(room: Room, cycle: Cycle) -> tuple[Records, str]:
     made = propose_tasks(cycle.config, wanted, cycle.number, covered, room.families)
     imported, refused = _imported(cycle)
     proposed, proposals = _proposed(room, cycle)
-    tasks = (*made, *imported, *proposed)
+    tasks = (*made, *_walked(room, cycle), *imported, *proposed)
     kinds = Counter(task.source.kind.value for task in tasks)
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     asked = sum(wish.count for wish in wanted)
@@ -62,6 +64,24 @@ def _imported(cycle: Cycle) -> tuple[list[TaskManifest], int]:
     strangers = (as_imported(task) for found in read_in for task in found.tasks)
     tasks = {task.version_id: task for task in strangers}
     return list(tasks.values()), sum(len(found.refused) for found in read_in)
+
+
+def _walked(room: Room, cycle: Cycle) -> list[TaskManifest]:
+    """Walk the graph of tools; keep the training tasks that come of it."""
+    source = Source(kind=SourceKind.COVERAGE, uri="walk", licence=LICENCE)
+    lexicon, budget = Lexicon(Split.TRAIN), cycle.config.budget
+    walks = (
+        walk(
+            seed_from(cycle.config.seed, cycle.number, "walk", number) >> 32,
+            lexicon,
+            SHORTEST + number % LENGTHS,
+            room.backend.open,
+            budget,
+            source,
+        ).task
+        for number in range(cycle.config.propose.walks)
+    )
+    return [t for t in walks if t is not None and split_of(cell_of(t)) is Split.TRAIN]
 
 
 def _proposed(room: Room, cycle: Cycle) -> tuple[list[TaskManifest], list[Proposal]]:

@@ -1,6 +1,6 @@
 """Making tasks from a family: one with all of its rules live, or a matched pair."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from flywheel.errors import ManifestError
@@ -17,6 +17,7 @@ from schemas.task import (
     Grader,
     Mutant,
     MutantKind,
+    Requirement,
     Sealed,
     Source,
     TaskManifest,
@@ -136,7 +137,7 @@ def _manifest(
             requirements=requirements,
             user=family.user(case, rules),
         ),
-        features=_features(family, case, rules, reference, lexicon),
+        features=_features(family, case, rules, reference, requirements, lexicon),
         source=source,
     )
 
@@ -167,7 +168,12 @@ def _mutants(family: Family[Case], case: Case, rules: Rules) -> tuple[Mutant, ..
 
 
 def _features(
-    family: Family[Case], case: Case, rules: Rules, reference: Script, lexicon: Lexicon
+    family: Family[Case],
+    case: Case,
+    rules: Rules,
+    reference: Script,
+    requirements: Sequence[Requirement],
+    lexicon: Lexicon,
 ) -> Features:
     user = family.user(case, rules)
     depth = family.depth(case, rules) if family.depth else len(reference)
@@ -185,5 +191,5 @@ def _features(
         rounds=family.rounds(case, rules),
         live_rules=len(rules),
         capabilities=tuple(sorted(capabilities)),
-        thing=lexicon.thing,
+        thing=lexicon.thing if any(lexicon.thing in r.sentence for r in requirements) else "",
     )

@@ -9,6 +9,7 @@ choice, and an independent interpreter of the same steps comes to the same.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import count
 from random import Random
 
 from flywheel.act import take_artifacts
@@ -24,11 +25,14 @@ from flywheel.walk.task import FAMILY, write_task
 from schemas.attempt import Grade, Verdict
 from schemas.base import seed_from
 from schemas.file import File
-from schemas.task import Brief, Budget, Source, TaskManifest
+from schemas.lineage import Split
+from schemas.task import Brief, Budget, Source, SourceKind, TaskManifest
 from schemas.tool import Script, ToolCall
 
 SHORTEST = 3
 """Calls: load, do something, save."""
+LENGTHS = 4
+"""Lengths that are walked in turn, from SHORTEST on."""
 _BY_NAME = {tool.name: tool for tool in (*TABLE_TOOLS, BASH_TOOL)}
 _STATE = ".table.csv"
 _FOLDER = "explored"
@@ -71,6 +75,20 @@ class _Dropped(Exception):
     def __init__(self, reason: Reason, evidence: str) -> None:
         super().__init__(evidence)
         self.walked = Walked(None, reason, evidence)
+
+
+def walked(seed: int, open_sandbox: OpenSandbox) -> Iterator[TaskManifest]:
+    """Yield training tasks for ever, of three to six calls in turn; the same seed, the same tasks.
+
+    Raises:
+        SandboxError: a sandbox failed.
+    """
+    source = Source(kind=SourceKind.COVERAGE, uri=f"walk-{seed}", licence="Apache-2.0")
+    for number in count():
+        way, length = seed_from(seed, number) >> 32, SHORTEST + number % LENGTHS
+        found = walk(way, Lexicon(Split.TRAIN), length, open_sandbox, Budget(), source)
+        if found.task is not None:
+            yield found.task
 
 
 def walk(
