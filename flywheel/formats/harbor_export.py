@@ -118,6 +118,9 @@ def _refuse_homeless(task: TaskManifest) -> None:
         raise ManifestError(f"{task.version_id}: brief.tools: Harbor has no place for {host}")
     if task.sealed.grader.instrument:
         raise ManifestError(f"{task.version_id}: sealed.grader.instrument: needs a model")
+    if "modes" in task.sealed.grader.checks:
+        reason = "Harbor changes the modes of artifacts on their way to a separate verifier"
+        raise ManifestError(f"{task.version_id}: sealed.grader.checks: modes: {reason}")
     if not re.fullmatch(r"[\w./-]+", task.brief.environment.workdir):
         raise ManifestError(f"{task.version_id}: environment.workdir: no plain path")
     if task.brief.environment.egress:

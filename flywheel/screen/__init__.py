@@ -16,8 +16,9 @@ from flywheel.graders import ABSOLUTE
 from flywheel.sandbox import OpenSandbox
 from flywheel.screen.lint import SearchImage, lint
 from flywheel.screen.perturb import perturb
+from flywheel.screen.plans import Role
 from flywheel.screen.receipt import Graded, exploits_fail, observed, receipt
-from flywheel.screen.trials import Role, Specimen, Trials, run_trials
+from flywheel.screen.trials import Specimen, Trials, run_trials
 from flywheel.simulation import check_simulation
 from schemas.attempt import Attempt, InfraStatus
 from schemas.file import File

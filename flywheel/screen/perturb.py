@@ -5,14 +5,9 @@ constant in place of an answer, an old state, an answer written elsewhere, a pro
 modified.
 """
 
-import csv
-import io
-import json
-import re
-import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator
 
+from flywheel.screen.edits import REVERSED, edited
 from flywheel.screen.lint import artifacts_written
 from schemas.file import File
 from schemas.task import TaskManifest
@@ -22,9 +17,6 @@ CODE_GRADERS = frozenset({"harbor", "tests"})
 """Graders of other people's tasks: what a small edit does to an answer is not known there."""
 MOST_FILES = 3
 """Files of a folder that are edited: the grader treats all of them alike."""
-REVERSED = "rows-reversed"
-"""Wrong only where the order counts."""
-_NUMBER = re.compile(r"\d(?=\D*$)")
 
 
 def perturb(task: TaskManifest, right: Artifacts) -> Iterator[tuple[str, Artifacts]]:
@@ -44,7 +36,7 @@ def perturb(task: TaskManifest, right: Artifacts) -> Iterator[tuple[str, Artifac
         if file.path in initial:
             yield f"stale:{file.path}", _replaced(right, file, initial[file.path])
         if _edits_count(task):
-            for name, data in _edited(file):
+            for name, data in edited(file):
                 if name != REVERSED or "order" in task.sealed.grader.checks:
                     yield f"{name}:{file.path}", _replaced(right, file, _with(file, data))
     for path in protected:
@@ -78,134 +70,3 @@ def _other_modes(right: Artifacts) -> Iterator[tuple[str, Artifacts]]:
     for file in right[:1]:
         other = File.of(file.path, file.data(), file.mode ^ 0o002)
         yield f"other-mode:{file.path}", _replaced(right, file, other)
-
-
-def _edited(file: File) -> Iterator[tuple[str, bytes]]:
-    """Yield edits by the file's format; the shape stays right."""
-    data = file.data()
-    if data.startswith(b"SQLite format 3\0"):
-        yield from _edited_database(data)
-        return
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        yield "cut", data[: len(data) // 2]
-        return
-    suffix = file.path.rpartition(".")[2]
-    yield from _FORMATS.get(suffix, _edited_text)(text)
-
-
-def _edited_csv(text: str) -> Iterator[tuple[str, bytes]]:
-    rows = [row for row in csv.reader(io.StringIO(text)) if row]
-    if len(rows) < 2:
-        return
-    header, *body = rows
-    yield "row-dropped", _csv([header, *body[:-1]])
-    yield "row-repeated", _csv([header, *body, body[-1]])
-    yield "value-changed", _csv([header, *body[:-1], [*body[-1][:-1], str(_bumped(body[-1][-1]))]])
-    yield "column-renamed", _csv([[f"{header[0]}x", *header[1:]], *body])
-    if len(body) > 1:
-        yield REVERSED, _csv([header, *body[::-1]])
-
-
-def _csv(rows: Sequence[Sequence[str]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
-
-
-def _edited_json(text: str) -> Iterator[tuple[str, bytes]]:
-    document = json.loads(text)
-    if isinstance(document, dict) and document:
-        last = next(reversed(document))
-        rest = {key: value for key, value in document.items() if key != last}
-        yield "key-dropped", _json(rest)
-        yield "value-changed", _json(rest | {last: _bumped(document[last])})
-        yield "key-renamed", _json(rest | {f"{last}x": document[last]})
-        yield "wrapped", _json([document])
-    elif isinstance(document, list) and document and isinstance(document[-1], dict):
-        *others, row = document
-        last = next(reversed(row))
-        yield "row-dropped", _json(others)
-        yield "row-repeated", _json([*document, row])
-        yield "value-changed", _json([*others, row | {last: _bumped(row[last])}])
-        yield "column-renamed", _json([{f"{k}x": v for k, v in item.items()} for item in document])
-        if len(document) > 1:
-            yield REVERSED, _json(document[::-1])
-
-
-def _json(document: object) -> bytes:
-    return json.dumps(document).encode()
-
-
-def _edited_lines(text: str) -> Iterator[tuple[str, bytes]]:
-    lines = text.splitlines(keepends=True)
-    yield "line-dropped", "".join(lines[:-1]).encode()
-    if lines and "=" in lines[-1]:
-        key, _, value = lines[-1].rstrip("\n").partition("=")
-        yield "value-changed", "".join([*lines[:-1], f"{key}={_bumped(value)}\n"]).encode()
-        yield "key-renamed", "".join([*lines[:-1], f"{key}X={value}\n"]).encode()
-
-
-def _edited_text(text: str) -> Iterator[tuple[str, bytes]]:
-    lines = text.splitlines(keepends=True)
-    yield "line-dropped", "".join(lines[:-1]).encode()
-    yield "line-repeated", "".join([*lines, *lines[-1:]]).encode()
-    middle = len(text) // 2
-    letter = "x" if text[middle : middle + 1] != "x" else "y"
-    yield "letter-changed", (text[:middle] + letter + text[middle + 1 :]).encode()
-
-
-def _bumped(value: object) -> object:
-    """Return another value of the same kind."""
-    if isinstance(value, bool) or value is None:
-        return not value
-    if isinstance(value, int | float):
-        return value + 1
-    text = str(value)
-    if _NUMBER.search(text):
-        return _NUMBER.sub(lambda match: str((int(match[0]) + 1) % 10), text)
-    return f"{text}x"
-
-
-def _edited_database(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Delete a row, or change a value, in the first table that has one."""
-    with closing(sqlite3.connect(":memory:")) as database:
-        database.deserialize(data)
-        names = [
-            row[0]
-            for row in database.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
-            )
-        ]
-        filled = [n for n in names if database.execute(f'SELECT count(*) FROM "{n}"').fetchone()[0]]
-        if not filled:
-            return
-        table = filled[0]
-        columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
-    for name, statement in (
-        ("row-dropped", f'DELETE FROM "{table}" WHERE rowid = (SELECT max(rowid) FROM "{table}")'),
-        (
-            "value-changed",
-            f'UPDATE "{table}" SET "{columns[-1]}" = 987654321 '
-            f'WHERE rowid = (SELECT max(rowid) FROM "{table}")',
-        ),
-        ("table-renamed", f'ALTER TABLE "{table}" RENAME TO "{table}_x"'),
-        ("column-renamed", f'ALTER TABLE "{table}" RENAME COLUMN "{columns[-1]}" TO "x_x"'),
-        ("keys-dropped", f'CREATE TABLE x_x AS SELECT * FROM "{table}"'),
-    ):
-        with closing(sqlite3.connect(":memory:")) as database:
-            database.deserialize(data)
-            database.execute(statement)
-            if name == "keys-dropped":
-                database.execute(f'DROP TABLE "{table}"')
-                database.execute(f'ALTER TABLE x_x RENAME TO "{table}"')
-            database.commit()
-            yield name, database.serialize()
-
-
-_FORMATS: dict[str, Callable[[str], Iterator[tuple[str, bytes]]]] = {
-    "csv": _edited_csv,
-    "json": _edited_json,
-    "env": _edited_lines,
-}

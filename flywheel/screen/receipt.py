@@ -6,7 +6,8 @@ from flywheel.attempt import HARNESS_VERSION
 from flywheel.intervals import clopper_pearson
 from flywheel.screen.exploits import UNTRUSTED
 from flywheel.screen.lint import artifacts_written
-from flywheel.screen.trials import CLOCK_SHIFT, INITIAL, RIGHT, SAME, Role, Specimen, Trials
+from flywheel.screen.plans import CLOCK_SHIFT, INITIAL, RIGHT, SAME, Role
+from flywheel.screen.trials import Specimen, Trials
 from schemas.attempt import Grade, Verdict
 from schemas.screening import (
     CheckKind,

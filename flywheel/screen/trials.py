@@ -1,16 +1,11 @@
-"""Running what screening runs: the reference, nothing, and every wrong solution.
+"""Running what screening runs: the reference, nothing, and every wrong solution; see `plans`.
 
-Tasks on tools that keep to their folder share sandboxes: one as the agent would find it, for the
-reference (a snapshot before each step gives its prefixes) and the other right solutions; and one
-under shifted conditions, for the reference in a clean folder and in a dirtied one, and for all
-that is wrong, each in a clean folder. A task with a shell gets a sandbox for each run, and its
-clock is shifted apart from the rest, with a control: libfaketime breaks some programs by itself.
+A snapshot of the artifacts before each step of the reference gives its prefixes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from time import perf_counter
 
 from flywheel.act import Rollout, act, take_artifacts
@@ -19,6 +14,15 @@ from flywheel.grade import BOOT_SECONDS
 from flywheel.policy import Action
 from flywheel.policy.scripted import ScriptedPolicy
 from flywheel.sandbox import OpenSandbox, Sandbox, spec_for
+from flywheel.screen.plans import (
+    INITIAL,
+    SHIFTED,
+    Role,
+    Run,
+    looking,
+    plans_of,
+    shares_a_sandbox,
+)
 from flywheel.tools import BASH_TOOL, programs_for
 from schemas.attempt import AttemptKey, Purpose, Sampling, Setting, Turn
 from schemas.file import File, is_folder
@@ -26,44 +30,8 @@ from schemas.task import Brief, TaskManifest
 from schemas.tool import Script, ToolHome, ToolSpec
 
 GREEDY = Sampling(temperature=0.0)
-CLOCK_SHIFT = 400 * 86_400
-"""Seconds."""
-SHIFTED = {
-    "TZ": "Pacific/Kiritimati",
-    "LC_ALL": "C",
-    "LANG": "tr_TR.UTF-8",
-    "PYTHONHASHSEED": "4242",
-}
-"""Another zone, locale and hash seed."""
-OTHER_CLOCK = {
-    "LD_PRELOAD": "/usr/$LIB/faketime/libfaketime.so.1",
-    "FAKETIME": f"+{CLOCK_SHIFT}s",
-    "DONT_FAKE_MONOTONIC": "1",
-}
-"""What shifts the clock where libfaketime is installed."""
-SAME_CLOCK = OTHER_CLOCK | {"FAKETIME": "+0s"}
-"""libfaketime without a shift: what fails under it can say nothing about another clock."""
-SAME = "reference-same-clock"
 _FIND_FAKETIME = "set -- /usr/lib*/faketime/libfaketime.so.1 /usr/lib/*/faketime/libfaketime.so.1; "
 _FIND_FAKETIME += 'for f in "$@"; do test -e "$f" && exit 0; done; exit 1'
-
-
-class Role(StrEnum):
-    """What a run is for."""
-
-    REFERENCE = "reference"
-    CLOCK = "clock"
-    """The reference under libfaketime alone."""
-    ALTERNATIVE = "alternative"
-    NO_OP = "no-op"
-    MUTANT = "mutant"
-    STEP_DROPPED = "step-dropped"
-    PREFIX = "prefix"
-    PERTURBED = "perturbed"
-
-
-INITIAL = "initial-state"
-RIGHT = frozenset({Role.REFERENCE, Role.CLOCK, Role.ALTERNATIVE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +60,6 @@ class Trials:
     boots: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    name: str
-    role: Role
-    script: Script
-    rule: str | None = None
-    dirtied: bool = False
-
-
-Plan = tuple[dict[str, str], list[_Run]]
-"""The variables of one sandbox, and what runs in it."""
-
-
 def run_trials(
     task: TaskManifest,
     open_sandbox: OpenSandbox,
@@ -119,7 +74,7 @@ def run_trials(
     """
     trials, faketime = Trials(), False
     programs = programs_for(task.brief.tools)
-    for number, (shift, runs) in enumerate(_plans(task)):
+    for number, (shift, runs) in enumerate(plans_of(task)):
         policy = ScriptedPolicy(runs[0].name, runs[0].script)
         key, _ = identity(task, policy, environment_digest, run_id, number)
         deadline = BOOT_SECONDS + task.brief.budget.seconds * len(runs)
@@ -157,55 +112,6 @@ def identity(
     return key, setting
 
 
-def shares_a_sandbox(task: TaskManifest) -> bool:
-    """Tell whether runs keep to their own folder of one sandbox."""
-    return all(tool.home is not ToolHome.SHELL for tool in task.brief.tools)
-
-
-def _plans(task: TaskManifest) -> list[Plan]:
-    sealed = task.sealed
-    reference = _Run("reference", Role.REFERENCE, sealed.reference)
-    others = [
-        _Run(f"alternative-{number}", Role.ALTERNATIVE, script)
-        for number, script in enumerate(sealed.alternatives)
-    ]
-    shifted = _Run("reference-shifted", Role.REFERENCE, sealed.reference)
-    dirtied = _Run("reference-dirtied", Role.REFERENCE, sealed.reference, dirtied=True)
-    wrong = [
-        _Run("no-op", Role.NO_OP, ()),
-        *(_Run(m.name, Role.MUTANT, m.script, m.rule) for m in sealed.mutants),
-        *_shortened(task),
-    ]
-    if shares_a_sandbox(task):
-        return [({}, [reference, *others]), (SHIFTED | OTHER_CLOCK, [shifted, dirtied, *wrong])]
-    plain: list[Plan] = [({}, [run]) for run in (reference, *others, *wrong, dirtied)]
-    clocks = [
-        (OTHER_CLOCK, [_Run("reference-other-clock", Role.CLOCK, sealed.reference)]),
-        (SAME_CLOCK, [_Run(SAME, Role.CLOCK, sealed.reference)]),
-    ]
-    return [*plain, (SHIFTED, [shifted]), *clocks]
-
-
-def _shortened(task: TaskManifest) -> Iterator[_Run]:
-    """Yield the reference without each of the steps that are not for looking only.
-
-    Without its only step, or with the last one dropped, a reference is a prefix of itself.
-    """
-    script = task.sealed.reference
-    looks = looking(task.brief)
-    for at, call in enumerate(script[:-1]):
-        if call.tool not in looks:
-            shorter = script[:at] + script[at + 1 :]
-            yield _Run(f"without-step-{at + 1}-{call.tool}", Role.STEP_DROPPED, shorter)
-
-
-def looking(brief: Brief) -> frozenset[str]:
-    """Return the tools whose calls leave nothing behind: a script could do without them."""
-    return frozenset(
-        tool.name for tool in brief.tools if tool.observes or tool.home is ToolHome.HOST
-    )
-
-
 class _Snapshots:
     """The reference, with a snapshot of the artifacts before each of its steps."""
 
@@ -227,7 +133,7 @@ class _Snapshots:
 
 def _carry_out(
     task: TaskManifest,
-    run: _Run,
+    run: Run,
     sandbox: Sandbox,
     folder: str,
     digest: str,

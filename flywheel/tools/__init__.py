@@ -49,8 +49,9 @@ def add_program(name: str, source: str) -> None:
     Raises:
         ConfigError: another program has that name.
     """
-    if _ADDED.setdefault(name, source) != source or _shipped(name).is_file():
+    if _shipped(name).is_file() or _ADDED.get(name, source) != source:
         raise ConfigError(f"tool program {name!r}: there is another one of that name")
+    _ADDED[name] = source
 
 
 @cache

@@ -22,7 +22,8 @@ from flywheel.grade import grade_sets
 from flywheel.sandbox.bubblewrap import Bubblewrap
 from flywheel.screen.lint import lint
 from flywheel.screen.perturb import perturb
-from flywheel.screen.trials import RIGHT, Role, run_trials
+from flywheel.screen.plans import RIGHT, Role
+from flywheel.screen.trials import run_trials
 from flywheel.tools import command
 from schemas.attempt import Verdict
 from schemas.file import File
