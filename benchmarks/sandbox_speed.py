@@ -14,7 +14,7 @@ from functools import partial
 from flywheel.errors import ConfigError
 from flywheel.sandbox import Backend, SandboxSpec
 from flywheel.sandbox.choose import open_backend
-from schemas.task import File
+from schemas.file import File
 
 BOOTS = 20
 CALLS = 200

@@ -1,7 +1,10 @@
 """References on training tasks as training rows, run without a sandbox."""
 
+from typing import Any
+
 from schemas.attempt import Turn, TurnStatus
-from schemas.task import SUBMIT, TaskManifest
+from schemas.task import TaskManifest
+from schemas.tool import SUBMIT
 from schemas.training import SftExample
 from tests.factories import make_provenance
 from tests.programs import observe
@@ -31,7 +34,7 @@ def reference_turns(task: TaskManifest) -> tuple[Turn, ...]:
     return (*made, end)
 
 
-def demonstration(task: TaskManifest, **provenance: object) -> SftExample:
+def demonstration(task: TaskManifest, **provenance: Any) -> SftExample:
     """The reference's attempt at `task` as a row."""
     return SftExample(
         cycle_id="cycle-0001",

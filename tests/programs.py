@@ -8,20 +8,30 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from flywheel.tools import command
-from schemas.task import File, Script, TaskManifest, ToolCall
+from flywheel.tools.settings import SETTINGS_TOOLS
+from flywheel.tools.table import TABLE_TOOLS
+from schemas.file import File
+from schemas.task import TaskManifest
+from schemas.tool import Script, ToolCall, ToolSpec
+
+TOOLS = (*TABLE_TOOLS, *SETTINGS_TOOLS)
 
 
 def write(folder: Path, files: Iterable[File]) -> Path:
-    """Write `files` below `folder`, made for it; return the folder."""
+    """Write `files` with their modes below `folder`, made for it; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for file in files:
-        (folder / file.path).write_bytes(file.data())
+        path = folder / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file.data())
+        path.chmod(file.mode)
     return folder
 
 
-def run_tool(call: ToolCall, folder: Path) -> tuple[int, str]:
+def run_tool(call: ToolCall, folder: Path, tools: Iterable[ToolSpec] = TOOLS) -> tuple[int, str]:
     """Make a call in `folder`; return exit code and output."""
-    program, *argv = command(call)
+    (tool,) = (tool for tool in tools if tool.name == call.tool)
+    program, *argv = command(tool, call)
     return _run(f"flywheel.tools.programs.{program}", argv, folder)
 
 
@@ -43,7 +53,7 @@ def observe(task: TaskManifest, script: Script) -> list[tuple[int, str]]:
     """Run `script` on a fresh copy of the task; return exit code and output of each call."""
     with TemporaryDirectory() as name:
         workspace = write(Path(name), task.brief.environment.files)
-        return [run_tool(call, workspace) for call in script]
+        return [run_tool(call, workspace, task.brief.tools) for call in script]
 
 
 def run_grader(artifacts: Path, expected: Path, checks: Iterable[str]) -> tuple[int, str]:
@@ -57,13 +67,14 @@ def attempt(task: TaskManifest, script: Script) -> dict[str, bool]:
         folder = Path(name)
         workspace = write(folder / "workspace", task.brief.environment.files)
         for call in script:
-            run_tool(call, workspace)
+            run_tool(call, workspace, task.brief.tools)
         left = [workspace / path for path in task.brief.artifacts]
         artifacts = [File.of(path.name, path.read_bytes()) for path in left if path.is_file()]
         write(folder / "artifacts", artifacts)
-        write(folder / "expected" / "inputs", task.brief.environment.files)
-        write(folder / "expected" / "output", task.sealed.grader.expected)
-        checks = task.sealed.grader.checks
+        grader, files = task.sealed.grader, task.brief.environment.files
+        write(folder / "expected" / "inputs", [f for f in files if f.path in grader.protected])
+        write(folder / "expected" / "output", grader.expected)
+        checks = grader.checks
         code, output = run_grader(folder / "artifacts", folder / "expected", checks)
     *lines, last = output.splitlines()
     assert (code, last) == (0, "graded")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from flywheel.attempt import make_setting
 from flywheel.collect import Order
-from flywheel.families import make_task
 from flywheel.families.catalogue import FAMILIES
 from flywheel.families.lexicon import Lexicon
-from flywheel.sandbox import ExecResult, OpenSandbox, Sandbox, SandboxSpec
+from flywheel.families.make import make_task
+from flywheel.sandbox import ExecResult, OpenSandbox, Sandbox, SandboxSpec, Tree
 from schemas.attempt import AttemptKey, Purpose, Sampling
 from schemas.lineage import Split
 from schemas.task import Budget, Source, SourceKind, TaskManifest
@@ -60,6 +60,9 @@ class FaultySandbox:
 
     def get(self, path: str) -> bytes:
         return self.inner.get(path)
+
+    def tree(self, folder: str) -> Tree:
+        return self.inner.tree(folder)
 
 
 def faulty(

@@ -20,7 +20,9 @@ from schemas.base import Record
 from schemas.config import CycleConfig, DrawConfig
 from schemas.curriculum import Arm
 from schemas.difficulty import Posterior
+from schemas.screening import ReviewDecision
 from schemas.task import Environment
+from schemas.tool import ToolHome, ToolSpec
 from schemas.training import RlTrajectory
 
 R = TypeVar("R", bound=Record)
@@ -129,7 +131,16 @@ def _attempt(fields: Fields) -> Fields:
 def _environment(fields: Fields) -> Fields:
     files = {file.path: file for file in fields["files"]}
     image = None if fields["image"] is None else "base@sha256:" + fields["image"]
-    return fields | {"files": tuple(files.values()), "image": image}
+    absolute = {
+        "workdir": f"/{fields['workdir']}",
+        "folders": tuple(f"/{folder}" for folder in fields["folders"]),
+    }
+    return fields | {"files": tuple(files.values()), "image": image} | absolute
+
+
+def _tool_spec(fields: Fields) -> Fields:
+    answered = fields["home"] in (ToolHome.SANDBOX, ToolHome.HOST)
+    return fields | {"program": f"p{fields['program']}" if answered else ""}
 
 
 def _draw_config(fields: Fields) -> Fields:
@@ -152,8 +163,11 @@ REPAIRS: Mapping[type[Record], Callable[[Fields], Fields]] = {
     Grade: _grade,
     Attempt: _attempt,
     Environment: _environment,
+    ToolSpec: _tool_spec,
     Posterior: lambda fields: fields | {"passed": min(fields["passed"], fields["graded"])},
     DrawConfig: _draw_config,
     CycleConfig: _cycle_config,
     RlTrajectory: _rl_trajectory,
+    # Part of its key, where DuckDB makes no difference between 0.0 and -0.0.
+    ReviewDecision: lambda fields: fields | {"decided_at": fields["decided_at"] + 0.0},
 }

@@ -18,12 +18,11 @@ from schemas.attempt import (
     TurnStatus,
     Verdict,
 )
+from schemas.file import File
 from schemas.task import (
-    SUBMIT,
     Brief,
     Budget,
     Environment,
-    File,
     Grader,
     Mutant,
     MutantKind,
@@ -31,9 +30,8 @@ from schemas.task import (
     Source,
     SourceKind,
     TaskManifest,
-    ToolCall,
-    ToolSpec,
 )
+from schemas.tool import SUBMIT, ToolCall, ToolSpec
 
 START = 1_700_000_000.0
 """When test attempts start, in seconds since the epoch."""
@@ -60,7 +58,7 @@ def make_manifest(
         brief=Brief(
             goal=goal or f"Write the total of `{operands[0]}` to `total.txt`.",
             environment=Environment(files=(File(path=operands[0], content=f"id,n\n1,{seed}\n"),)),
-            tools=(ToolSpec(name="sum", description="Add up a column."),),
+            tools=(ToolSpec(name="sum", description="Add up a column.", program="sums"),),
             artifacts=("total.txt",),
             budget=Budget(steps=4, seconds=10.0),
         ),
@@ -76,6 +74,7 @@ def make_manifest(
                 Mutant(name="m1", kind=MutantKind.RULE_LEFT_OUT, rule=rules[0], script=(wrong,)),
             ),
         ),
+        features=None,
         source=source or Source(kind=SourceKind.SEED, uri="family:orders", licence="Apache-2.0"),
     )
 

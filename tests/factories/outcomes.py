@@ -2,22 +2,15 @@
 
 from typing import Any
 
-from schemas.attempt import (
-    Attempt,
-)
+from schemas.attempt import Attempt
 from schemas.base import content_id
 from schemas.curriculum import Acceptance, AcceptReason, Arm, Draw, DrawReason
 from schemas.difficulty import Bucket, Posterior
 from schemas.failure import Failure, FailureLayer
 from schemas.hypothesis import DataChange, Hypothesis, Prediction
 from schemas.lineage import Split, SplitAssignment
-from schemas.task import (
-    CheckKind,
-    ScreenCheck,
-    ScreenReport,
-    ScreenVerdict,
-    TaskManifest,
-)
+from schemas.screening import CheckKind, ScreenCheck, ScreenReport, ScreenVerdict, Trust
+from schemas.task import TaskManifest
 from schemas.training import Provenance, Rejected, RejectReason, SftExample
 from tests.factories.attempts import make_attempt, make_manifest
 
@@ -41,10 +34,16 @@ def make_screen_report(
         "checks": (ScreenCheck(kind=CheckKind.MUTANTS_FAIL, passed=accepted, evidence="ran"),),
         "mutants": 1,
         "mutants_killed": int(accepted),
+        "kill_lower": 0.025 if accepted else 0.0,
+        "kill_upper": 1.0 if accepted else 0.975,
         "survivors": () if accepted else ("m1",),
+        "unmeasured": (),
+        "references": 3,
+        "references_passed": 3,
+        "boots": 2,
         "verdict": verdict,
         "reason": reason,
-        "trust": "generated",
+        "trust": Trust.VERIFIED,
         "seconds": 2.5,
     }
     return ScreenReport(**{**fields, **changes})
@@ -164,8 +163,10 @@ def make_provenance(attempt: Attempt | None = None, **changes: Any) -> Provenanc
         "fingerprint": "cell-0",
         "teacher": attempt.policy_version,
         "grader_version": attempt.grade.grader_version,
-        "trust": "generated",
-        "filter": "sft@1",
+        "instrument": None,
+        "simulated": (),
+        "trust": "verified",
+        "filter": "sft@2",
     }
     return Provenance(**{**fields, **changes})
 

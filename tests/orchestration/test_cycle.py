@@ -1,7 +1,7 @@
 """Attempts under faults and interrupted cycles: the flow's own rules, without Prefect."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from flows.progress import Progress
 from flows.runtime import Room, unfinished
 from flywheel.collect import Order
 from flywheel.errors import ConfigError, SandboxError
+from flywheel.plugins import Plugins
 from flywheel.policy.scripted import ScriptedPolicy
 from flywheel.sandbox import Backend, Sandbox, SandboxSpec
 from flywheel.store import Store, close, open_store, read_attempts
@@ -42,6 +43,9 @@ class Engine:
     def reap(self) -> int:
         return 0
 
+    def search_image(self, image: str, needles: Mapping[str, bytes]) -> list[str]:
+        return self.inner.search_image(image, needles)
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
@@ -55,7 +59,12 @@ def room(tmp_path: Path, store: Store, bubblewrap: Backend) -> Room:
     config = CycleConfig(home=str(tmp_path), shard_size=2, retries=0)
     progress = Progress(Console(quiet=True))
     return Room(
-        config=config, home=tmp_path, store=store, backend=Engine(bubblewrap), progress=progress
+        config=config,
+        home=tmp_path,
+        store=store,
+        backend=Engine(bubblewrap),
+        plugins=Plugins(),
+        progress=progress,
     )
 
 

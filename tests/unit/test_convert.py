@@ -16,7 +16,9 @@ from schemas.attempt import Attempt, Termination, Tokens, Trajectory, Turn, Turn
 from schemas.curriculum import Draw
 from schemas.failure import Failure, FailureLayer
 from schemas.lineage import Split
-from schemas.task import SUBMIT, TaskManifest, ToolCall, ToolKind, ToolSpec
+from schemas.screening import Trust
+from schemas.task import Brief, Instrument, Sealed, TaskManifest
+from schemas.tool import SUBMIT, ToolCall, ToolKind, ToolSpec
 from schemas.training import PreferencePair, Rejected, RejectReason, RlTrajectory
 from tests.factories import (
     make_attempt,
@@ -35,14 +37,19 @@ SUBMITTED = make_turn(
 )
 
 
-def basis(*tasks: TaskManifest, split: Split | None = Split.TRAIN, screened: bool = True) -> Basis:
+def basis(
+    *tasks: TaskManifest,
+    split: Split | None = Split.TRAIN,
+    screened: bool = True,
+    trust: Trust = Trust.VERIFIED,
+) -> Basis:
     tasks = tasks or (TASK, OTHER)
     return Basis(
         cycle_id="cycle-0001",
         arm="new-uniform",
         manifests={task.version_id: task for task in tasks},
         splits={task.task_id: split for task in tasks} if split else {},
-        trust={task.version_id: "generated" for task in tasks} if screened else {},
+        trust={task.version_id: trust.value for task in tasks} if screened else {},
     )
 
 
@@ -80,11 +87,14 @@ def pairs_of(
 
 
 def trajectories_of(
-    *attempts: Attempt, dispatched: int = 9, layer: FailureLayer = FailureLayer.CAPABILITY
+    *attempts: Attempt,
+    dispatched: int = 9,
+    layer: FailureLayer = FailureLayer.CAPABILITY,
+    trust: Trust = Trust.VERIFIED,
 ) -> tuple[tuple[RlTrajectory, ...], tuple[Rejected, ...]]:
     by_id = {s.setting_id: s for s in (make_setting(t.version_id) for t in (TASK, OTHER))}
     sent = {TASK.version_id: dispatched, OTHER.version_id: dispatched}
-    return to_rl(attempts, triaged(attempts, layer), by_id, sent, basis())
+    return to_rl(attempts, triaged(attempts, layer), by_id, sent, basis(trust=trust))
 
 
 # What holds for every use
@@ -180,8 +190,9 @@ def test_a_success_becomes_a_demonstration_as_recorded_with_its_provenance() -> 
     assert (row.goal, row.tools) == (TASK.brief.goal, TASK.brief.tools)
     assert row.provenance.attempt_id == attempt.attempt_id
     assert row.provenance.teacher == attempt.policy_version
-    assert (row.provenance.split, row.provenance.trust) == (Split.TRAIN, "generated")
-    assert row.provenance.filter == "sft@1"
+    assert (row.provenance.split, row.provenance.trust) == (Split.TRAIN, "verified")
+    assert (row.provenance.instrument, row.provenance.simulated) == (None, ())
+    assert row.provenance.filter == "sft@2"
 
 
 def test_a_reference_is_named_as_the_teacher() -> None:
@@ -205,15 +216,39 @@ def test_a_failure_is_no_demonstration() -> None:
     assert reasons(rejected) == [RejectReason.NOT_PASSED]
 
 
-def test_a_simulated_tool_is_no_ground_for_a_demonstration() -> None:
-    simulated = ToolSpec(name="sum", description="Pretend.", kind=ToolKind.SIMULATED)
-    brief = TASK.brief.model_copy(update={"tools": (simulated,)})
+def changed(**parts: Brief | Sealed) -> TaskManifest:
     fields = {name: getattr(TASK, name) for name in TaskManifest.model_fields}
-    task = TaskManifest(**{**fields, "brief": brief})
-    _, rejected = to_sft((attempt_with(step("a"), task=task),), basis(task))
+    return TaskManifest(**{**fields, **parts})
+
+
+SUM = ToolSpec(name="sum", description="Pretend.", kind=ToolKind.SIMULATED, program="sums")
+SIMULATED = changed(brief=TASK.brief.model_copy(update={"tools": (SUM,)}))
+
+
+@pytest.mark.parametrize("trust", [Trust.PARTIAL, Trust.REVIEWED])
+def test_a_simulated_tool_that_nobody_compared_is_no_ground_for_a_demonstration(
+    trust: Trust,
+) -> None:
+    ground = basis(SIMULATED, trust=trust)
+    _, rejected = to_sft((attempt_with(step("a"), task=SIMULATED),), ground)
     assert reasons(rejected) == [RejectReason.SIMULATED_TOOL]
-    rows, _ = to_sft((attempt_with(task=task),), basis(task))  # never called it
+    rows, _ = to_sft((attempt_with(task=SIMULATED),), ground)  # never called it
     assert len(rows) == 1
+
+
+def test_a_simulated_tool_of_a_verified_task_is_named_on_the_row() -> None:
+    (row,), _ = to_sft((attempt_with(step("a"), task=SIMULATED),), basis(SIMULATED))
+    assert row.provenance.simulated == ("sum",)
+
+
+def test_a_model_that_graded_is_named_on_the_row_with_its_prompt() -> None:
+    judge = Instrument(
+        model="judge-1", prompt_hash="prompt-1", false_accept=0.1, false_reject=0.2, measured_on=50
+    )
+    grader = TASK.sealed.grader.model_copy(update={"instrument": judge})
+    task = changed(sealed=TASK.sealed.model_copy(update={"grader": grader}))
+    (row,), _ = to_sft((attempt_with(step("a"), task=task),), basis(task))
+    assert row.provenance.instrument == "judge-1@prompt-1"
 
 
 def draws(*tasks: TaskManifest) -> list[Draw]:
@@ -389,6 +424,14 @@ def test_a_trajectory_carries_tokens_reward_and_both_group_sizes() -> None:
     assert {(row.group_dispatched, row.group_graded) for row in rows} == {(4, 2)}
     assert rows[0].segments == (TOKENS, TOKENS)
     assert rows[0].sampling == make_setting(TASK.version_id).sampling
+
+
+@pytest.mark.parametrize("trust", [Trust.PARTIAL, Trust.REVIEWED])
+def test_no_reward_rests_on_a_grader_that_was_not_verified(trust: Trust) -> None:
+    both = attempt_with(step("a")), attempt_with(step("x"), passed=False, index=1)
+    rows, rejected = trajectories_of(*both, trust=trust)
+    assert rows == ()
+    assert reasons(rejected) == [RejectReason.NOT_VERIFIED] * 2
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from flywheel.policy.embedded.vocabulary import GUESTS, Vocabulary
 from flywheel.train import load_policy, train_sft, untrained
 from schemas.attempt import Sampling, Tokens, Turn, TurnStatus
 from schemas.config import TrainConfig
-from schemas.task import Brief, Budget, Environment, Parameter, ToolCall, ToolSpec
+from schemas.task import Brief, Budget, Environment
+from schemas.tool import Parameter, ToolCall, ToolSpec
 from tests.demonstrations import reference_turns, some_demonstrations
 from tests.real_tasks import real_task
 
@@ -177,6 +178,7 @@ TOOLS = st.lists(
         ToolSpec,
         name=NAMES,
         description=st.just(""),
+        program=st.just("any"),
         parameters=st.lists(PARAMETERS, max_size=3, unique_by=lambda p: p.name).map(tuple),
     ),
     min_size=1,
@@ -248,7 +250,9 @@ def test_reading_goes_on_to_the_next_occurrence_and_back_to_the_first_at_the_end
 
 
 def test_more_unseen_names_than_guest_rows_are_refused_by_name_of_the_limit() -> None:
-    tools = tuple(ToolSpec(name=f"tool-{n}", description="") for n in range(GUESTS + 1))
+    tools = tuple(
+        ToolSpec(name=f"tool-{n}", description="", program="any") for n in range(GUESTS + 1)
+    )
     brief = TASK.brief.model_copy(update={"tools": tools})
     with pytest.raises(PolicyError, match=f"{GUESTS + 1} unseen") as refusal:
         fresh().act(brief, (), Sampling(), seed=1)

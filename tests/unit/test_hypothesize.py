@@ -19,7 +19,7 @@ from schemas.failure import FailureCluster, FailureLayer
 from schemas.hypothesis import DataChange, Hypothesis, HypothesisVerdict, Judgement
 from schemas.lineage import Split
 from schemas.training import Provenance
-from tests.factories import make_attempt, make_manifest
+from tests.factories import make_attempt, make_manifest, make_provenance
 
 
 def attempts_at(
@@ -309,21 +309,7 @@ def test_a_slice_that_dev_lacks_is_not_tested() -> None:
 
 
 def provenance(family: str, *rules: str) -> Provenance:
-    return Provenance(
-        attempt_id="att-1",
-        task_id="task-1",
-        version_id="tv-1",
-        family=family,
-        rules=rules,
-        source="seed",
-        licence="Apache-2.0",
-        split=Split.TRAIN,
-        fingerprint="prompt-1",
-        teacher="reference@1",
-        grader_version="compare@1",
-        trust="generated",
-        filter="sft@1",
-    )
+    return make_provenance(family=family, rules=rules)
 
 
 def test_an_interval_above_zero_supports_nothing_where_the_exact_test_disagrees() -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from flywheel.errors import ConfigError
+from flywheel.families.catalogue import FAMILIES
 from flywheel.propose import cells, propose, wishes
 from flywheel.splits import assign_splits, combination, fingerprint, split_of
 from schemas.config import CycleConfig, ProposeConfig
@@ -83,12 +84,17 @@ def test_a_new_holdout_generation_makes_a_new_holdout_and_nothing_else_again() -
     assert kinds == {SourceKind.HOLDOUT: 6, SourceKind.COVERAGE: 20}
 
 
-def test_a_hypothesis_gets_tasks_with_its_rules_live_and_its_name_on_them() -> None:
+def test_a_hypothesis_gets_tasks_with_its_rules_live_and_twins_without() -> None:
     asked = hypothesis("orders", "half-even")
     tasks = propose(CONFIG, wishes(CONFIG, [asked], HELD), 2, Counter())
     mine = [task for task in tasks if task.source.hypothesis == asked.hypothesis_id]
     assert len(mine) == 5
-    assert all("half-even" in t.rules and t.source.kind is SourceKind.HYPOTHESIS for t in mine)
+    assert all(task.source.kind is SourceKind.HYPOTHESIS for task in mine)
+    *with_rule, twin = sorted(mine, key=lambda task: task.source.parent is not None)
+    assert all("half-even" in task.rules for task in with_rule)
+    (original,) = (task for task in with_rule if task.task_id == twin.source.parent)
+    assert set(twin.rules) == set(original.rules) - {"half-even"}
+    assert twin.brief.environment == original.brief.environment
     assert len(tasks) == 20
 
 
@@ -100,7 +106,7 @@ def test_hypotheses_never_take_more_than_the_new_tasks() -> None:
 
 
 def test_the_least_covered_cells_come_first() -> None:
-    train = [c.name for c in cells(CONFIG) if split_of(c.name) is Split.TRAIN]
+    train = [c.name for c in cells(FAMILIES, SMALL.families) if split_of(c.name) is Split.TRAIN]
     covered = Counter(dict.fromkeys(train, 1))
     fresh = dict.fromkeys(train[::12], 0)
     covered.update(Counter())
@@ -124,7 +130,7 @@ def test_founding_rules_can_be_held_back() -> None:
 def test_an_unknown_family_is_named_with_those_that_there_are() -> None:
     config = CycleConfig(propose=SMALL.model_copy(update={"families": ("orders", "poetry")}))
     with pytest.raises(ConfigError, match=r"'poetry'.*config, logs, orders"):
-        cells(config)
+        wishes(config, (), ())
 
 
 def test_a_wish_without_a_cell_says_what_to_change() -> None:

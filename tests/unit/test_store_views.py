@@ -12,7 +12,7 @@ from schemas.curriculum import Arm
 from schemas.failure import FailureLayer
 from schemas.hypothesis import HypothesisVerdict, Judgement
 from schemas.lineage import Split
-from schemas.task import ScreenVerdict
+from schemas.screening import ScreenVerdict
 from schemas.training import RejectReason
 from tests.factories import (
     START,

@@ -11,17 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flywheel.errors import ConfigError
 from flywheel.tools import (
-    SETTINGS_TOOLS,
+    BASH_TOOL,
     SUBMIT_TOOL,
-    TABLE_TOOLS,
+    add_program,
     command,
     pick,
     program_source,
     programs_for,
 )
-from schemas.task import ToolCall, ToolSpec
-from tests.programs import call, refusal
+from flywheel.tools.settings import SETTINGS_TOOLS
+from flywheel.tools.table import TABLE_TOOLS
+from schemas.tool import ToolCall, ToolSpec
+from tests.programs import TOOLS, call, refusal
 
 CSV = "order,group,amount\na,x,2.50\nb,y,\na,y,1.5\nc,x,3.50\n"
 LOG = "id=a at=1 who=x code=7\n\nid=b at=12 who=y\nnoise\nid=a at=3 who=y more=k=v\n"
@@ -188,8 +191,14 @@ def test_a_total_is_exact(tmp_path_factory: pytest.TempPathFactory, amounts: lis
 
 
 def test_a_command_line_is_program_subcommand_and_options_in_order() -> None:
-    made = command(ToolCall(tool="keep-equal", arguments={"column": "a b", "value": "--x=1"}))
-    assert made == ["table", "keep-equal", "--column=a b", "--value=--x=1"]
+    (tool,) = (tool for tool in TABLE_TOOLS if tool.name == "keep-equal")
+    call = ToolCall(tool="keep-equal", arguments={"column": "a b", "value": "--x=1"})
+    assert command(tool, call) == ["table", "keep-equal", "--column=a b", "--value=--x=1"]
+
+
+def test_a_shell_gets_its_command_line_as_one_argument() -> None:
+    call = ToolCall(tool="bash", arguments={"command": "ls -l; echo 'a b'"})
+    assert command(BASH_TOOL, call) == ["/bin/bash", "-c", "ls -l; echo 'a b'"]
 
 
 def test_a_value_with_dashes_and_equal_signs_reaches_the_tool_unchanged(folder: Path) -> None:
@@ -206,6 +215,8 @@ def _commands(program: str) -> list[str]:
 def test_the_catalogue_and_the_programs_offer_the_same_subcommands() -> None:
     assert [tool.name for tool in TABLE_TOOLS] == _commands("table")
     assert [tool.name for tool in SETTINGS_TOOLS] == _commands("settings")
+    assert {tool.program for tool in TABLE_TOOLS} == {"table"}
+    assert {tool.program for tool in SETTINGS_TOOLS} == {"settings"}
 
 
 def test_pick_keeps_the_order_of_the_catalogue_and_adds_submit() -> None:
@@ -217,7 +228,20 @@ def test_pick_keeps_the_order_of_the_catalogue_and_adds_submit() -> None:
 def test_a_sandbox_gets_only_the_programs_of_its_tools() -> None:
     assert programs_for(pick(TABLE_TOOLS, "sort")) == {"table": program_source("table")}
     assert list(programs_for([*TABLE_TOOLS, *SETTINGS_TOOLS])) == ["settings", "table"]
-    assert programs_for([SUBMIT_TOOL]) == {}
+    assert programs_for([SUBMIT_TOOL, BASH_TOOL]) == {}
+
+
+def test_a_program_that_takes_a_shipped_ones_name_is_refused_and_leaves_no_trace() -> None:
+    shipped = program_source("table")
+    with pytest.raises(ConfigError, match="'table': there is another one"):
+        add_program("table", "def main(argv): ...")
+    assert program_source("table") == shipped
+
+
+def test_a_tool_whose_program_nobody_knows_is_refused_by_name() -> None:
+    unknown = ToolSpec(name="dig", description="dig", program="mole")
+    with pytest.raises(ConfigError, match=r"tool program 'mole': unknown"):
+        programs_for([unknown])
 
 
 @pytest.mark.parametrize(
@@ -231,7 +255,8 @@ def test_a_program_runs_alone_in_an_isolated_interpreter(
     folder: Path, tmp_path_factory: pytest.TempPathFactory, made: ToolCall, printed: str, code: int
 ) -> None:
     (folder / "csv.py").write_text("raise SystemExit('shadowed')")
-    name, *options = command(made)
+    (tool,) = (tool for tool in TOOLS if tool.name == made.tool)
+    name, *options = command(tool, made)
     program = tmp_path_factory.mktemp("programs") / name
     program.write_text(program_source(name))
     ran = subprocess.run(

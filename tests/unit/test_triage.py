@@ -17,18 +17,19 @@ from schemas.attempt import (
     Verdict,
 )
 from schemas.failure import Failure
-from schemas.task import Parameter, ToolCall, ToolSpec
+from schemas.tool import Parameter, ToolCall, ToolSpec
 from tests.factories import make_attempt, make_infra, make_turn
 
 DEDUPLICATE = ToolSpec(
     name="deduplicate",
+    program="table",
     description="keep one row for each value of a column",
     parameters=(
         Parameter(name="column", description="a column"),
         Parameter(name="keep", description="which row stays", choices=("first", "last")),
     ),
 )
-TOOLS = (DEDUPLICATE, ToolSpec(name="sum", description="Add up a column."))
+TOOLS = (DEDUPLICATE, ToolSpec(name="sum", description="Add up a column.", program="sums"))
 SUBMITTED = make_turn("submit", status=TurnStatus.SUBMITTED, exit_code=None)
 WORDS = st.text(max_size=60)
 
