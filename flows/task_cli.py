@@ -96,7 +96,7 @@ def schema() -> None:
     """Print the JSON Schema of a task manifest."""
     from flywheel.formats.manifest import task_schema
 
-    typer.echo(task_schema())
+    typer.echo(task_schema(), nl=False)
 
 
 review = typer.Typer(no_args_is_help=True, help="What waits for a person, and what was decided.")

@@ -185,7 +185,8 @@ def propose(
         chosen = _least_covered(wish.cells, counts, rng)
         for index, cell in enumerate(islice(chosen, wish.count - wish.twins)):
             seed = seed_from(config.seed, number, order, index) >> 32
-            family, twin = family_called(families, cell.family), index < wish.twins
+            family = family_called(families, cell.family)
+            twin = index < wish.twins and len(cell.rules) > 1  # without its only rule, no task
             made += _made(family, cell, seed, wish, config, with_twin=twin, index=index)
     return tuple(made)
 

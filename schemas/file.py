@@ -63,11 +63,15 @@ class File(Record):
     def data(self) -> bytes:
         """Return the file's bytes."""
         if self.encoding == "base64":
-            return base64.b64decode(self.content)
+            return base64.b64decode(self.content, validate=True)
         return self.content.encode("utf-8")
 
     @model_validator(mode="after")
-    def _small(self) -> "File":
+    def _small_and_readable(self) -> "File":
         if len(self.content) > MAX_FILE_BYTES * 4 // 3 + 4:
             raise ValueError(f"{self.path}: larger than {MAX_FILE_BYTES} bytes")
+        try:
+            self.data()
+        except ValueError as problem:  # binascii.Error and UnicodeEncodeError are two
+            raise ValueError(f"{self.path}: content is no {self.encoding}: {problem}") from None
         return self

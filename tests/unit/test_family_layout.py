@@ -102,7 +102,7 @@ def unexpected(task: TaskManifest) -> list[str]:
     ]
     failed = {c.name for grade in grades.values() for c in grade.checks if not c.passed}
     wrong += [f"never failed: {name}" for name in task.sealed.grader.checks if name not in failed]
-    return wrong + [f"{c.kind}: {c.evidence}" for c in lint(task) if not c.passed]
+    return wrong + [f"{c.kind}: {c.evidence}" for c in lint(task, lambda *_: []) if not c.passed]
 
 
 def check_goal(family: Family[Any], rules: Rules, seed: int, looked_up: int = 0) -> None:
