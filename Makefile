@@ -15,7 +15,7 @@ run: $(VENV)/.installed
 	@$(VENV)/bin/flywheel run --sandbox $(SANDBOX) --home $(HOME_FOLDER) $(if $(CONFIG),--config $(CONFIG))
 
 test: $(VENV)/.tested
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n auto --dist loadfile
 
 check: $(VENV)/.tested
 	$(VENV)/bin/ruff check .
