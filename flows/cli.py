@@ -1,6 +1,5 @@
 """The command line: cycles here, commands on tasks in `task_cli`."""
 
-import sys
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -9,9 +8,9 @@ import typer
 from pydantic import ValidationError
 
 from flows import make_cli, task_cli
+from flows.endings import plain_errors
 from flows.server import serving
-from flows.task_cli import printable
-from flywheel.errors import ConfigError, FlywheelError
+from flywheel.errors import ConfigError
 from schemas.config import CycleConfig
 
 app = typer.Typer(
@@ -49,7 +48,7 @@ def run(
     further one judges the hypotheses that the last one wrote. Ctrl-C is safe: run it again.
     """
     began = perf_counter()
-    try:
+    with plain_errors():
         chosen = _load(config, home, sandbox)
         if abandon:
             from flows.cycle import abandon as close_unfinished
@@ -62,10 +61,6 @@ def run(
             ready = perf_counter() - began
             typer.echo(f"ready after {ready:.1f} s ({server.waited:.1f} s for Prefect)", err=True)
             typer.echo(f"report: {nightly(chosen)}")
-    except KeyboardInterrupt:
-        sys.exit("interrupted: what is done is kept; the same command goes on from here")
-    except FlywheelError as error:
-        sys.exit(printable(error))
 
 
 @app.command()
@@ -73,10 +68,8 @@ def report(home: Home = None) -> None:
     """Write the latest cycle's report again and print its path."""
     from flows.report import republish
 
-    try:
+    with plain_errors():
         typer.echo(f"report: {republish(_load(None, home, None))}")
-    except FlywheelError as error:
-        sys.exit(printable(error))
 
 
 @app.command()

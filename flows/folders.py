@@ -1,7 +1,9 @@
 """Screening a folder of tasks: read what can be read, screen it, write receipts and a page."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from hashlib import sha256
+from os import fsencode
 from pathlib import Path
 from time import perf_counter
 
@@ -9,15 +11,17 @@ from prefect import flow
 
 from flows.pool import receipts_in_force
 from flows.progress import Progress, terminal
-from flows.runtime import Room, open_room
-from flows.screening import screen_all
+from flows.runtime import Room, open_room, unfinished
+from flows.screening import screen_all, stop_at_faults
+from flywheel.errors import ConfigError
 from flywheel.formats import Imported, read_folder
+from flywheel.formats.collection import shown
 from flywheel.propose import as_imported, is_generated
+from flywheel.screen.exploits import control_id
 from flywheel.screen.page import Screened, render_screening
 from flywheel.store import append, read
 from schemas.config import CycleConfig
-from schemas.screening import ControlReport, ScreenVerdict
-from schemas.task import TaskManifest
+from schemas.screening import CheckKind, ControlReport, ScreenVerdict
 
 
 @flow(name="screen-folder", validate_parameters=True)
@@ -27,30 +31,52 @@ def screen_folder(folder: str, config: CycleConfig) -> str:
     A run that was interrupted goes on where it was: a receipt that is in force is not made again.
     """
     with open_room(config, Progress(terminal())) as room:
+        _refuse_options(room)
         room.backend.reap()
         began = perf_counter()
         imported = known(read_folder(Path(folder)), room)
         append(room.store, imported.tasks)
         said = f"{len(imported.tasks)} tasks read, {len(imported.refused)} refused"
         room.progress.line("read", said, began)
-        return str(
-            page_of(room, Path(folder), imported, lambda new: screen_all(room, "screening", new))
+        return str(page_of(room, Path(folder), imported, "screening"))
+
+
+def _refuse_options(room: Room) -> None:
+    """Refuse options that would not be heeded: an unfinished cycle keeps its own.
+
+    Raises:
+        ConfigError: the home has an unfinished cycle, and it began with other options.
+    """
+    cycle, asked = unfinished(room.store), room.config
+    if cycle is None:
+        return
+    options = {
+        "--sandbox": asked.sandbox not in ("auto", cycle.sandbox),
+        "--plugin": asked.propose.plugins not in ((), cycle.config.propose.plugins),
+    }
+    if given := [name for name, differs in options.items() if differs]:
+        raise ConfigError(
+            f"{room.home}: {cycle.cycle_id} is unfinished and keeps its sandbox and plug-ins: "
+            f"leave out {' and '.join(given)}, finish it with `flywheel run`, or name another "
+            "--home"
         )
 
 
-def page_of(
-    room: Room,
-    folder: Path,
-    imported: Imported,
-    screen: Callable[[Sequence[TaskManifest]], None],
-) -> Path:
-    """Screen the tasks that have no receipt in force, and write receipts and the page."""
+def page_of(room: Room, folder: Path, imported: Imported, run_id: str) -> Path:
+    """Screen the tasks that have no receipt in force, and write receipts and the page.
+
+    Raises:
+        CircuitBreaker: too many sandboxes failed; receipts and page are there all the same.
+    """
     began = perf_counter()
     held = receipts_in_force(room, imported.tasks)
-    screen([task for task in imported.tasks if task.version_id not in held])
+    new = [task for task in imported.tasks if task.version_id not in held]
+    faults = screen_all(room, run_id, new)
     screened = _screened(room, imported)
     room.progress.line("screen", _said(screened), began)
-    return _written(room, folder, screened, imported)
+    page = _written(room, folder.resolve(), screened, imported)
+    stop_at_faults(room, faults, len(new))
+    return page
 
 
 def known(imported: Imported, room: Room) -> Imported:
@@ -67,6 +93,16 @@ def _screened(room: Room, imported: Imported) -> list[Screened]:
     ]
 
 
+def _cited(room: Room, screened: Sequence[Screened]) -> list[ControlReport]:
+    """Return the exploit controls that these receipts cite."""
+    cited = {
+        control_id(item.task, room.environment_digest(item.task.brief.tools))
+        for item in screened
+        if any(check.kind == CheckKind.EXPLOITS_FAIL for check in item.report.checks)
+    }
+    return [made for made in read(room.store, ControlReport) if made.control_id in cited]
+
+
 def _said(screened: list[Screened]) -> str:
     verdicts = Counter(item.report.verdict for item in screened)
     reasons = Counter(
@@ -80,17 +116,22 @@ def _said(screened: list[Screened]) -> str:
 
 
 def _written(room: Room, folder: Path, screened: list[Screened], imported: Imported) -> Path:
-    """Write the receipts as JSON lines, and the page; return the page's path."""
+    """Write the receipts as JSON lines, and the page; return the page's path.
+
+    Folders of one name have pages of their own.
+    """
     out = room.home / "reports"
     out.mkdir(parents=True, exist_ok=True)
     lines = "".join(item.report.model_dump_json() + "\n" for item in screened)
-    (out / f"{folder.name}.receipts.jsonl").write_text(lines, "utf-8")
-    page = out / f"{folder.name}.html"
+    digest = sha256(fsencode(folder)).hexdigest()[:8]
+    name = f"{shown(folder.name, 50)}-{digest}"
+    (out / f"{name}.receipts.jsonl").write_text(lines, "utf-8")
+    page = out / f"{name}.html"
     text = render_screening(
         folder,
         screened,
         imported.refused,
-        read(room.store, ControlReport),
+        _cited(room, screened),
         {"sandbox": room.backend.name, "environment": room.environment},
     )
     page.write_text(text, "utf-8")

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from flows.endings import plain_errors
 from flows.server import serving
-from flows.task_cli import SCREENING_HOME, PluginPaths, ScreeningHome, plain_errors
+from flows.task_cli import SCREENING_HOME, PluginPaths, ScreeningHome
 from flywheel.errors import ConfigError
 from schemas.config import CycleConfig
 from schemas.task import TaskManifest

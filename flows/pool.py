@@ -4,15 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from flows.runtime import Room
-from flywheel.attempt import HARNESS_VERSION
+from flows.runtime import AND_SCREENING, Room, screening_version
+from flywheel.graders import GRADERS, grader_version
 from flywheel.propose import holdout_uri
 from flywheel.screen.flake import is_flaky
 from flywheel.store import ReferenceRuns, read, reference_runs
 from schemas.config import CycleConfig
 from schemas.lineage import Split, SplitAssignment
 from schemas.screening import ReviewDecision, Ruling, ScreenReport, ScreenVerdict, Trust
-from schemas.task import TaskManifest
+from schemas.task import SourceKind, TaskManifest
+
+EVALUATED = {Split.DEV: SourceKind.EVALUATION, Split.HOLDOUT: SourceKind.HOLDOUT}
+"""What tasks that judge policies are made as: a stranger's task steers nothing."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Pool:
         return {event.task_id: event.component for event in self.admitted.values()}
 
     rulings: Mapping[str, Ruling]
-    """By version id: what a person last decided about a quarantined task."""
+    """By item id: what a person last decided about a task quarantined for that reason."""
     flaky: frozenset[str]
     """Version ids whose reference fails too often under the conditions of now."""
 
@@ -57,7 +60,7 @@ class Pool:
     def _tier(self, report: ScreenReport) -> Trust | None:
         if report.verdict is ScreenVerdict.ACCEPTED:
             return report.trust
-        let_in = self.rulings.get(report.version_id) is Ruling.ACCEPT
+        let_in = self.rulings.get(report.item_id) is Ruling.ACCEPT
         quarantined = report.verdict is ScreenVerdict.QUARANTINED
         return Trust.REVIEWED if quarantined and let_in else None
 
@@ -74,10 +77,13 @@ class Pool:
         ]
 
     def _fits(self, version: str, split: Split) -> bool:
-        """Tell whether a task is trusted enough for its split: nobody can look at the holdout."""
+        """Tell whether a task may judge, and is trusted enough: nobody can look at the holdout."""
+        task = self.tasks[version]
+        if task.source.kind is not EVALUATED.get(split, task.source.kind):
+            return False
         if split is not Split.HOLDOUT:
             return True
-        grader = self.tasks[version].sealed.grader
+        grader = task.sealed.grader
         return self.trust[version] is Trust.VERIFIED and grader.instrument is None
 
 
@@ -89,7 +95,9 @@ def holdout_in_force(pool: Pool, config: CycleConfig) -> list[SplitAssignment]:
     return [
         event
         for version, event in pool.admitted.items()
-        if event.split is Split.HOLDOUT and pool.tasks[version].source.uri == holdout_uri(config)
+        if event.split is Split.HOLDOUT
+        and (source := pool.tasks[version].source).kind is SourceKind.HOLDOUT
+        and source.uri == holdout_uri(config)
     ]
 
 
@@ -102,7 +110,7 @@ def load_pool(room: Room) -> Pool:
         assignments=read(room.store, SplitAssignment),
         receipts=receipts,
         rulings={
-            decision.version_id: decision.ruling for decision in read(room.store, ReviewDecision)
+            decision.item_id: decision.ruling for decision in read(room.store, ReviewDecision)
         },
         flaky=_flaky(room, receipts),
     )
@@ -111,11 +119,13 @@ def load_pool(room: Room) -> Pool:
 def receipts_in_force(
     room: Room, tasks: Sequence[TaskManifest], *, unscreened: bool = False
 ) -> dict[str, ScreenReport]:
-    """Return version id → receipt, of those made in today's environment, harness and graders.
+    """Return version id → receipt, of those made by today's environment, screening and graders.
 
     `unscreened`: also the ones that say that nothing is known.
     """
     by_version = {task.version_id: task for task in tasks}
+    screening = screening_version(room.plugins)
+    graders = {program: grader_version(program) for program in GRADERS}
     digests = {
         tools: room.environment_digest(tools) for tools in {task.brief.tools for task in tasks}
     }
@@ -123,9 +133,10 @@ def receipts_in_force(
         report
         for report in read(room.store, ScreenReport)
         if (task := by_version.get(report.version_id)) is not None
-        and report.harness_version == HARNESS_VERSION
+        and report.harness_version == screening
         and report.environment_digest == digests[task.brief.tools]
         and report.grader_version == task.sealed.grader.version
+        and report.grader_version == graders.get(task.sealed.grader.program)
     ]
     known = {r.version_id: r for r in found if r.verdict is not ScreenVerdict.UNSCREENED}
     return {**({r.version_id: r for r in found} if unscreened else {}), **known}
@@ -143,4 +154,5 @@ def _flaky(room: Room, receipts: Mapping[str, ScreenReport]) -> frozenset[str]:
 
 
 def _conditions(found: ReferenceRuns | ScreenReport) -> tuple[str, str, str]:
-    return found.environment_digest, found.harness_version, found.grader_version
+    harness = found.harness_version.partition(AND_SCREENING)[0]
+    return found.environment_digest, harness, found.grader_version

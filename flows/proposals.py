@@ -9,7 +9,6 @@ from prefect import flow
 from flows.folders import page_of
 from flows.progress import Progress, terminal
 from flows.runtime import Room, open_room
-from flows.screening import screen_all
 from flywheel.endpoint import Endpoint
 from flywheel.formats import Imported, Refused
 from flywheel.formats.harbor import read_harbor
@@ -44,7 +43,7 @@ def solicit_tasks(
         ]
         room.progress.line("solicit", f"{len(proposals)} proposed, {len(tasks)} read", began)
         imported = Imported(tasks=tuple(tasks), refused=tuple(refused))
-        page = page_of(room, folder, imported, lambda new: screen_all(room, run_id, new))
+        page = page_of(room, folder, imported, run_id)
         mine = [p for p in read(room.store, Proposal) if p.run_id == run_id]
         for found in yields(mine, read(room.store, ScreenReport)):
             each = "none" if found.cost_per_accepted is None else f"${found.cost_per_accepted:.4f}"

@@ -4,7 +4,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ from schemas.base import content_id
 from schemas.config import Cycle, CycleConfig
 from schemas.tool import ToolSpec
 
+AND_SCREENING = "+"
+"""Between the versions of harness and screening; see `screening_version`."""
 FINISHED = "cycle"
 """The stage whose mark says that a cycle is complete."""
 
@@ -88,7 +91,8 @@ class Room:
         programs = {name: program_source(name) for name in SHIPPED_PROGRAMS}
         sandboxes = content_id("env", self.backend.digest, programs)
         graders = [grader_version(name) for name in GRADERS]
-        return content_id("env", sandboxes, graders, self.plugins.versions, HARNESS_VERSION)
+        screening = screening_version(self.plugins)
+        return content_id("env", sandboxes, graders, self.plugins.versions, screening)
 
     def environment_digest(self, tools: Sequence[ToolSpec]) -> str:
         """Return what a task's sandboxes are made of: backend and tool programs."""
@@ -111,6 +115,19 @@ class Room:
         return (
             f"this run {wall:.1f} s: {named}orchestration {rest:.1f} s ({100 * rest / wall:.0f} %)"
         )
+
+
+def screening_version(plugins: Plugins) -> str:
+    """Return what a receipt was made by: `HARNESS+screening-…`, the user's own checks included."""
+    own = {name: v for name, v in plugins.versions.items() if name.startswith("check/")}
+    return f"{HARNESS_VERSION}{AND_SCREENING}{content_id('screening', _checks_digest(), own)}"
+
+
+@cache  # of what this process runs, whatever becomes of the files meanwhile
+def _checks_digest() -> str:
+    package = files("flywheel.screen")
+    texts = {f.name: f.read_text("utf-8") for f in package.iterdir() if f.name.endswith(".py")}
+    return content_id("checks", texts)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from time import time
 
@@ -9,26 +10,36 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from flows.attempts import trip
-from flows.runtime import Room
+from flows.runtime import Room, screening_version
+from flywheel.errors import FlywheelError
 from flywheel.screen import Screening
 from flywheel.screen import screen as screen_task
 from flywheel.screen.exploits import UNTRUSTED, control, control_id
+from flywheel.screen.receipt import receipt
 from flywheel.store import append, read, transaction
-from schemas.attempt import InfraStatus
-from schemas.screening import ControlReport, ReviewItem, ScreenReport, ScreenVerdict
+from schemas.attempt import InfraStage, InfraStatus
+from schemas.screening import (
+    CheckKind,
+    ControlReport,
+    ReviewItem,
+    ScreenCheck,
+    ScreenReport,
+    ScreenVerdict,
+)
 from schemas.task import TaskManifest
 
 Controls = Mapping[str, ControlReport]
 """By control id."""
 
 
-def screen_all(room: Room, run_id: str, tasks: Sequence[TaskManifest]) -> None:
+def screen_all(room: Room, run_id: str, tasks: Sequence[TaskManifest]) -> list[InfraStatus]:
     """Screen tasks and record receipts, references and what waits for a person, shard by shard.
 
     A run that was interrupted goes on: what is recorded is not among `tasks` the next time.
 
-    Raises:
-        CircuitBreaker: too many sandboxes failed.
+    Returns:
+        The faults of the infrastructure; see `stop_at_faults`. An image that is missing or that
+        this backend can't run is none: it is the task's, which stays unscreened.
     """
     size, faults = room.config.shard_size, list[InfraStatus]()
     controls = control_families(room, tasks)
@@ -42,9 +53,18 @@ def screen_all(room: Room, run_id: str, tasks: Sequence[TaskManifest]) -> None:
                 append(room.store, [screening.report for screening in done])
                 append(room.store, [made.reference for made in done if made.reference])
                 append(room.store, _for_review(shard, done))
-            faults += [screening.fault for screening in done if screening.fault is not None]
-    if len(faults) > room.config.max_infra_share * len(tasks):
-        trip("screen", faults, len(tasks), room.config.max_infra_share)
+            faults += [s.fault for s in done if s.fault and s.fault.stage is not InfraStage.IMAGE]
+    return faults
+
+
+def stop_at_faults(room: Room, faults: Sequence[InfraStatus], total: int) -> None:
+    """Go on, unless too many of `total` tasks met a fault.
+
+    Raises:
+        CircuitBreaker: too many sandboxes failed.
+    """
+    if len(faults) > room.config.max_infra_share * total:
+        trip("screen", faults, total, room.config.max_infra_share)
 
 
 def control_families(room: Room, tasks: Iterable[TaskManifest]) -> Controls:
@@ -61,7 +81,6 @@ def control_families(room: Room, tasks: Iterable[TaskManifest]) -> Controls:
             wanted.setdefault(identity, (manifest, digest))
     with room.progress.bar("controls", len(wanted)) as advance:
         made = control_shard(room, list(wanted.values()), advance) if wanted else []
-    append(room.store, _whole(made))
     return known | {report.control_id: report for report in made}
 
 
@@ -74,11 +93,15 @@ def _whole(made: Sequence[ControlReport]) -> list[ControlReport]:
 def control_shard(
     room: Room, wanted: Sequence[tuple[TaskManifest, str]], advance: Callable[[], None]
 ) -> list[ControlReport]:
-    """Try the exploits on one task of each family."""
+    """Try the exploits on one task of each family; each report is recorded as soon as it is there.
+
+    Whoever interrupts has to try only the others again.
+    """
     done = []
     with room.timed("attempts"), ThreadPoolExecutor(room.config.workers) as workers:
         tasks, digests = zip(*wanted, strict=True)
         for report in workers.map(partial(control, open_sandbox=room.backend.open), tasks, digests):
+            append(room.store, _whole([report]))
             done.append(report)
             advance()
     return done
@@ -105,7 +128,10 @@ def screen_shard(
 def _screen_one(
     room: Room, run_id: str, controls: Controls, manifest: TaskManifest
 ) -> tuple[Screening, list[ControlReport]]:
-    """Screen one task, again where a sandbox failed; return controls made for it alone, too."""
+    """Screen one task, again where a sandbox failed; return controls made for it alone, too.
+
+    Whatever a task brings about is its own: the others are screened all the same.
+    """
     digest, made = room.environment_digest(manifest.brief.tools), list[ControlReport]()
 
     def cited() -> ControlReport:
@@ -115,19 +141,30 @@ def _screen_one(
         return known or made[-1]
 
     for _ in range(room.config.retries + 1):
-        screening = screen_task(
-            manifest,
-            room.backend.open,
-            digest,
-            run_id,
-            time,
-            cited,
-            room.backend.search_image,
-            room.own_checks,
-        )
+        try:
+            screening = screen_task(
+                manifest,
+                room.backend.open,
+                digest,
+                run_id,
+                time,
+                cited,
+                room.backend.search_image,
+                room.own_checks,
+            )
+        except FlywheelError as error:
+            evidence = f"{type(error).__name__}: {error}"
+            lost = ScreenCheck(kind=CheckKind.BOOTS, passed=None, evidence=evidence)
+            screening = Screening(receipt(manifest, digest, [lost], (), 0, 0.0), None)
         if screening.fault is None or not screening.fault.retryable:
             break
-    return screening, made
+    return _stamped(screening, screening_version(room.plugins)), made
+
+
+def _stamped(screening: Screening, version: str) -> Screening:
+    """Return it with a receipt that hangs on the version of screening, too."""
+    report = screening.report.model_copy(update={"harness_version": version})
+    return replace(screening, report=report)
 
 
 def _for_review(tasks: Sequence[TaskManifest], done: Sequence[Screening]) -> list[ReviewItem]:

@@ -94,6 +94,7 @@ def serving(home: Path) -> Iterator[Server]:
             stdout=log,
             stderr=log,
             env={**os.environ, **SERVER},
+            start_new_session=True,  # Ctrl-C is for the run, which still needs its server
         )
     os.environ["PREFECT_API_URL"] = url
     try:

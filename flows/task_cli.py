@@ -1,8 +1,6 @@
 """Commands on tasks that exist: screen, coverage, review, schema."""
 
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from time import time
@@ -12,9 +10,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from flows.endings import plain_errors
 from flows.server import serving
 from flywheel.coverage import Coverage
-from flywheel.errors import ConfigError, FlywheelError
+from flywheel.errors import ConfigError
 from schemas.config import CycleConfig, ProposeConfig
 from schemas.screening import ReviewDecision, ReviewItem, Ruling
 
@@ -27,23 +26,6 @@ PluginPaths = Annotated[
     list[str] | None,
     typer.Option("--plugin", help="A family, check, tool or proposer of yours, as file.py:NAME."),
 ]
-
-
-def printable(error: Exception) -> str:
-    """Return an error as one safe line: its evidence may hold what an agent wrote."""
-    text = f"{type(error).__name__}: {error}"
-    return "".join(mark if mark.isprintable() else " " for mark in text)
-
-
-@contextmanager
-def plain_errors() -> Iterator[None]:
-    """End the command with one line where something was wrong with what was asked for."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        sys.exit("interrupted: what is done is kept; the same command goes on from here")
-    except FlywheelError as error:
-        sys.exit(printable(error))
 
 
 def screen(

@@ -7,8 +7,7 @@ each on both sides, and agree only if every answer does.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, product
-from random import Random
+from itertools import count
 from time import perf_counter
 
 from scipy.special import betaincinv
@@ -16,6 +15,7 @@ from scipy.special import betaincinv
 from flywheel.errors import SandboxError
 from flywheel.grade import BOOT_SECONDS
 from flywheel.sandbox import OpenSandbox, Sandbox, SandboxSpec
+from flywheel.sequences import left_out, sequences
 from flywheel.tools import program_source
 from flywheel.tools.host import Answer, HostTool
 from flywheel.tools.user import USER, ScriptedUserTool
@@ -24,13 +24,8 @@ from schemas.base import seed_from
 from schemas.file import File
 from schemas.screening import CheckKind, ScreenCheck
 from schemas.task import ScriptedUser, TaskManifest
-from schemas.tool import Script, ToolCall, ToolKind, ToolSpec
+from schemas.tool import Script, ToolKind, ToolSpec
 
-SHORT = 2
-"""Sequences of so many calls are all tried; shorter ones are their beginnings."""
-LONG = range(3, 9)
-"""Lengths of the random ones."""
-RANDOM_SEQUENCES = 20
 SECONDS = 60.0
 """For all sequences of one task."""
 CALL_SECONDS = 5.0
@@ -97,26 +92,6 @@ class SandboxedTool:
         return Answer(text, failed=result.exit_code == 2)
 
 
-def sequences(tool: ToolSpec, reference: Script, seed: int) -> tuple[Script, ...]:
-    """Return call sequences for `tool`: all of `SHORT` calls, random longer ones, the reference's.
-
-    A parameter without choices takes the values that the reference gives it.
-    """
-    own = tuple(call for call in reference if call.tool == tool.name)
-    names = [parameter.name for parameter in tool.parameters]
-    values = [
-        parameter.choices or sorted({call.arguments[parameter.name] for call in own})
-        for parameter in tool.parameters
-    ]
-    calls = [
-        ToolCall(tool=tool.name, arguments=dict(zip(names, chosen, strict=True)))
-        for chosen in product(*values)
-    ]
-    rng = Random(seed)
-    longer = [tuple(rng.choices(calls, k=rng.choice(LONG))) for _ in range(RANDOM_SEQUENCES)]
-    return (*product(calls, repeat=SHORT), *longer, *([own] if own else []))
-
-
 def compare_tools(simulated: MakeTool, real: MakeTool, tried: Sequence[Script]) -> Fidelity:
     """Run each sequence on both tools, each in a fresh state, up to the first difference.
 
@@ -178,7 +153,13 @@ def _compared(
         found = [_fidelity(task, user, tool, open_sandbox, simulate) for tool in tools]
     except SandboxError as error:
         return None, str(error)
-    return not any(f.divergences for f in found), "; ".join(map(_said, found))
+    evidence = "; ".join(
+        _said(fidelity) + left_out(tool, task.sealed.reference)
+        for fidelity, tool in zip(found, tools, strict=True)
+    )
+    if not all(fidelity.sequences for fidelity in found):
+        return None, f"a simulated tool has no call to try; {evidence}"
+    return not any(f.divergences for f in found), evidence
 
 
 def _fidelity(

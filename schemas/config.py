@@ -52,6 +52,8 @@ class ProbeConfig(Record):
     tasks: Positive = 24
     attempts: Positive = 4
     """Per probed task."""
+    canaries: Count = 4
+    """Accepted training tasks whose reference is run again each cycle, to notice what went bad."""
 
 
 class DrawConfig(Record):

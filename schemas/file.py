@@ -10,6 +10,8 @@ from schemas.base import Record
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 FILE_MODE = 0o644
+MAX_PATH = 255
+"""Characters."""
 
 
 def _safe_path(path: str) -> str:
@@ -17,8 +19,8 @@ def _safe_path(path: str) -> str:
     parts = PurePosixPath(path).parts
     if not parts or PurePosixPath(path).is_absolute() or ".." in parts or path.endswith("/"):
         raise ValueError(f"path {path!r} must be relative and must not contain '..'")
-    if len(path) > 255 or not path.isprintable():
-        raise ValueError(f"path {path!r} must be at most 255 printable characters")
+    if len(path) > MAX_PATH or not path.isprintable():
+        raise ValueError(f"path {path!r} must be at most {MAX_PATH} printable characters")
     return path
 
 

@@ -19,6 +19,7 @@ class CheckKind(StrEnum):
     NO_LEAK = "no-leak"
     """Nothing that an agent can read holds an answer, or a hash of one."""
     BOOTS = "boots"
+    """Sandboxes started; where one did not it is unmeasured, never failed: no fault of the task."""
     TOOLS_REACHABLE = "tools-reachable"
     INITIAL_STATE_FAILS = "initial-state-fails"
     NO_OP_FAILS = "no-op-fails"
@@ -30,6 +31,8 @@ class CheckKind(StrEnum):
     CLOCK_SHIFTED = "clock-shifted"
     PREFIXES_FAIL = "prefixes-fail"
     MUTANTS_FAIL = "mutants-fail"
+    VALUES_CHANGED = "values-changed"
+    """Unmeasured where the artifacts are code: no value in them was changed."""
     STEPS_NEEDED = "steps-needed"
     """The reference without any one of its steps fails."""
     CHECKS_CAN_FAIL = "checks-can-fail"
@@ -104,6 +107,11 @@ class ScreenReport(Record):
     trust: Trust
     seconds: Seconds
 
+    @property
+    def item_id(self) -> str:
+        """Identity of the item that waits for a person, where this receipt raises one."""
+        return review_id(self.version_id, self.reason)
+
 
 class Control(Record):
     """An exploit tried against a family's grader."""
@@ -123,6 +131,8 @@ class ControlReport(Record):
     family: Name
     environment_digest: str
     grader_version: str
+    exploits_version: str = ""
+    """Digest of the exploits' text; empty: from before it was kept."""
     version_id: str
     """The task that they were tried on."""
     controls: tuple[Control, ...]
@@ -132,7 +142,13 @@ class ControlReport(Record):
     @property
     def control_id(self) -> str:
         """Identity of what was controlled."""
-        return content_id("ctl", self.family, self.environment_digest, self.grader_version)
+        versions = (self.environment_digest, self.grader_version, self.exploits_version)
+        return content_id("ctl", self.family, *versions)
+
+
+def review_id(version_id: str, reason: str) -> str:
+    """Return the identity of a review item: this task for this reason."""
+    return content_id("rev", version_id, reason)
 
 
 class ReviewItem(Record):
@@ -150,7 +166,7 @@ class ReviewItem(Record):
     @property
     def item_id(self) -> str:
         """Identity: this task for this reason."""
-        return content_id("rev", self.version_id, self.reason)
+        return review_id(self.version_id, self.reason)
 
 
 class Ruling(StrEnum):

@@ -14,11 +14,13 @@ from flywheel.collect import Order
 from flywheel.curriculum import Candidate, draw_arm
 from flywheel.curriculum import accept as accept_attempts
 from flywheel.difficulty import update_posterior
+from flywheel.policy import Policy
+from flywheel.policy.scripted import ScriptedPolicy
 from flywheel.probe import choose_probes
 from flywheel.splits import require_train
 from flywheel.store import read, read_attempts
 from flywheel.train import load_policy
-from schemas.attempt import Attempt, Purpose
+from schemas.attempt import Attempt, Purpose, Verdict
 from schemas.base import seed_from
 from schemas.config import Cycle
 from schemas.curriculum import Draw
@@ -39,13 +41,43 @@ def probe(room: Room, cycle: Cycle) -> tuple[Records, str]:
     wanted = orders(
         room, cycle, Purpose.PROBE, "none", cycle.parent, cycle.config.sampling, indexed
     )
-    policies = {cycle.parent: load_policy(room.policies, cycle.parent)}
-    made = fulfil(room, cycle, "probe", wanted, policies, room.store, room.shards(cycle))
+    canaries, references = _canaries(room, cycle, pool)
+    parent = load_policy(room.policies, cycle.parent)
+    policies: dict[str, Policy] = {cycle.parent: parent, **references}
+    ordered = [*wanted, *canaries]
+    made = fulfil(room, cycle, "probe", ordered, policies, room.store, room.shards(cycle))
     posteriors = _update(room, wanted, made)
+    again = [a for a in made if a.policy_version in references]
     buckets = Counter(posterior.bucket.value for posterior in posteriors)
     passed, graded = sum(p.passed for p in posteriors), sum(p.graded for p in posteriors)
     said = f"{len(chosen)} tasks, {passed} of {graded} graded attempts passed: {tally(buckets)}"
-    return [posteriors], said
+    return [posteriors], f"{said}; {_held(again)}"
+
+
+def _canaries(
+    room: Room, cycle: Cycle, pool: Pool
+) -> tuple[list[Order], dict[str, ScriptedPolicy]]:
+    """Return orders for the references of some training tasks, and the references by version.
+
+    Their settings are their own, so that they enter no posterior of the parent's.
+    """
+    tasks = pool.accepted(Split.TRAIN)
+    rng = np.random.default_rng(seed_from(cycle.config.seed, cycle.number, "canaries"))
+    chosen = [tasks[n] for n in rng.permutation(len(tasks))[: cycle.config.probe.canaries]]
+    require_train(pool.splits, (task.task_id for task in chosen), "probe")
+    made, references = list[Order](), dict[str, ScriptedPolicy]()
+    for task in chosen:
+        policy = ScriptedPolicy("reference", task.sealed.reference)
+        references[policy.version] = policy
+        sampling = cycle.config.sampling
+        made += orders(room, cycle, Purpose.PROBE, "none", policy.version, sampling, [(task, 0)])
+    return made, references
+
+
+def _held(again: Sequence[Attempt]) -> str:
+    graded = [attempt for attempt in again if attempt.verdict is not Verdict.UNGRADED]
+    passed = sum(attempt.verdict is Verdict.PASSED for attempt in graded)
+    return f"{passed} of {len(graded)} references run again passed"
 
 
 def _update(room: Room, wanted: Sequence[Order], made: Sequence[Attempt]) -> tuple[Posterior, ...]:

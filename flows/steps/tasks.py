@@ -1,11 +1,12 @@
 """Rows 1 to 3 of the loop: propose, fingerprint and split, screen."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from flows.pool import load_pool
 from flows.runtime import Room
-from flows.screening import screen_all
+from flows.screening import screen_all, stop_at_faults
 from flows.step import Records, step, tally
 from flywheel.families.lexicon import Lexicon
 from flywheel.formats import read_folder
@@ -23,6 +24,8 @@ from schemas.screening import Proposal, ScreenVerdict
 from schemas.task import Source, SourceKind, TaskManifest
 
 OUTSIDE = frozenset({SourceKind.IMPORTED, SourceKind.PROPOSED})
+NAMED = 3
+"""Imports that could not be read and that a stage's line names; a file lists all."""
 MAX_CHANCES = 2
 """Cycles that a hypothesis gets to be tested in."""
 
@@ -49,21 +52,45 @@ def propose(room: Room, cycle: Cycle) -> tuple[Records, str]:
     wanted = wishes(cycle.config, open_hypotheses(room), held, room.families)
     made = propose_tasks(cycle.config, wanted, cycle.number, covered, room.families)
     imported, refused = _imported(cycle)
+    _write_refused(room, cycle, refused)
     proposed, proposals = _proposed(room, cycle)
     tasks = (*made, *_walked(room, cycle), *imported, *proposed)
     kinds = Counter(task.source.kind.value for task in tasks)
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     asked = sum(wish.count for wish in wanted)
     said = f"{len(made)} tasks of {asked} asked ({counts})"
-    return [tasks, proposals], said + (f"; {refused} in folders not read" if refused else "")
+    return [tasks, proposals], said + _told(refused)
 
 
-def _imported(cycle: Cycle) -> tuple[list[TaskManifest], int]:
-    """Read the configured folders; return their tasks, and how many could not be read."""
+def _imported(cycle: Cycle) -> tuple[list[TaskManifest], list[str]]:
+    """Read the configured folders; return their tasks, and what could not be read and why."""
     read_in = [read_folder(Path(folder)) for folder in cycle.config.propose.folders]
     strangers = (as_imported(task) for found in read_in for task in found.tasks)
     tasks = {task.version_id: task for task in strangers}
-    return list(tasks.values()), sum(len(found.refused) for found in read_in)
+    refused = [
+        ": ".join(part for part in (refusal.path, refusal.field, refusal.reason) if part)
+        for found in read_in
+        for refusal in found.refused
+    ]
+    return list(tasks.values()), refused
+
+
+def _told(refused: Sequence[str]) -> str:
+    """Name the first that could not be read, and count the others."""
+    if not refused:
+        return ""
+    more = len(refused) - len(refused[:NAMED])
+    return f"; {len(refused)} in folders not read: " + "; ".join(
+        [*refused[:NAMED], *([f"{more} more (reports/refused-….txt)"] if more else [])]
+    )
+
+
+def _write_refused(room: Room, cycle: Cycle, refused: Sequence[str]) -> None:
+    """List all that could not be read, a line each."""
+    if refused:
+        out = room.home / "reports" / f"refused-{cycle.cycle_id}.txt"
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text("".join(f"{line}\n" for line in refused), "utf-8")
 
 
 def _walked(room: Room, cycle: Cycle) -> list[TaskManifest]:
@@ -112,7 +139,8 @@ def split(room: Room, cycle: Cycle) -> tuple[Records, str]:
 @step("screen")
 def screen(room: Room, cycle: Cycle) -> tuple[Records, str]:
     """Manifests in, receipts and reference attempts out, by execution; recorded shard by shard."""
-    screen_all(room, cycle.cycle_id, load_pool(room).unscreened())
+    tasks = load_pool(room).unscreened()
+    stop_at_faults(room, screen_all(room, cycle.cycle_id, tasks), len(tasks))
     return [], _screened(room, cycle)
 
 

@@ -38,6 +38,8 @@ NATIVE, SUMS = "flywheel/", "flywheel/SHA256SUMS"
 """Where an exported task carries its manifest, and what the folder was when it was exported."""
 ORIGINAL = "harbor:"
 """Key prefix in `outside` of a file of the folder; `task.toml:` is that of a homeless field."""
+BASE = "base"
+"""Key in `outside` of the image that the folder names, where another one stands in for it."""
 KNOWN_BASES: Mapping[str, str | None] = {"debian:*": None, "python:*": None, "ubuntu:*": None}
 """Base image (a pattern) → the image that stands in for it; None: the shared base image."""
 RESERVED = frozenset({"/tests", "/logs", "/solution", "/grading"})
@@ -78,7 +80,9 @@ def harbor_of(files: Files, name: str, bases: Mapping[str, str | None]) -> TaskM
     _refuse_unsupported(files, config)
     canary, goal = _split_canary(text_at(files, INSTRUCTION))
     reference = reference_of(_below(files, SOLUTION), config.solution_variables)
-    environment, sources = _environment(files, config, bases, folders_for(reference))
+    recipe = read_dockerfile(files) if DOCKERFILE in files else Recipe(problem="no Dockerfile")
+    named = config.image or recipe.base
+    environment = _environment(recipe, files, config, bases, folders_for(reference))
     with reported(CONFIG):
         return TaskManifest(
             family="harbor",
@@ -105,7 +109,10 @@ def harbor_of(files: Files, name: str, bases: Mapping[str, str | None]) -> TaskM
             ),
             features=None,
             source=Source(kind=SourceKind.IMPORTED, uri=config.name, licence=config.licence),
-            outside=_outside(files, config, canary, sources),
+            outside={
+                **_outside(files, config, canary, recipe.origins(environment.workdir)),
+                **({} if environment.image == named else {BASE: named}),
+            },
         )
 
 
@@ -148,13 +155,13 @@ def _refuse_services(path: str, file: File) -> None:
 
 
 def _environment(
+    recipe: Recipe,
     files: Files,
     config: HarborConfig,
     bases: Mapping[str, str | None],
     folders: tuple[str, ...],
-) -> tuple[Environment, Mapping[str, str]]:
-    """Return the environment, and which file of the folder each of its files comes from."""
-    recipe = read_dockerfile(files) if DOCKERFILE in files else Recipe(problem="no Dockerfile")
+) -> Environment:
+    """Return the environment, with the files that the recipe places in it."""
     workdir = config.workdir or recipe.workdir
     if workdir in ("/", ""):
         fix = "unknown: set it, or WORKDIR in the Dockerfile, to a folder below /"
@@ -167,7 +174,7 @@ def _environment(
                 fix = f"{artifact} lies outside {workdir}: have it written there"
                 raise FormatError(CONFIG, "artifacts", f"unsupported: {fix}")
     with reported(DOCKERFILE, "environment"):
-        environment = Environment(
+        return Environment(
             files=recipe.files_below(workdir, files),
             image=_image(recipe, workdir, config, bases),
             workdir=workdir,
@@ -175,7 +182,6 @@ def _environment(
             egress=config.egress,
             variables=recipe.variables | dict(config.variables),
         )
-    return environment, recipe.origins(workdir)
 
 
 def _image(

@@ -19,6 +19,7 @@ SOLVE = "solve.sh"
 MAX_COMMAND = 100_000
 """Bytes of one call; Linux takes 131,072 in one argument."""
 _ASKS_WHERE = re.compile(r"\$0|\$\{0|BASH_SOURCE|/solution\b")
+_WRITES = ("printf", "%s", ">>")
 _FOLDER = "home=/solution; [ -w /solution ] || home=/tmp/solution"
 
 
@@ -48,6 +49,21 @@ def reference_of(solution: Sequence[File], variables: Mapping[str, str]) -> Scri
 def folders_for(script: Script) -> tuple[str, ...]:
     """Return the folders that a reference wants to find, as Harbor would have made them."""
     return ("/solution",) if script[0].arguments["command"].startswith(_FOLDER) else ()
+
+
+def texts_of(command: str) -> list[str]:
+    """Return the texts of a call that `reference_of` made: the files that it writes, or itself.
+
+    Long files come in pieces, and those that are no text not at all.
+    """
+    if not command.startswith(_FOLDER):
+        return [command]
+    try:
+        words = shlex.split(command)
+    except ValueError:  # somebody else's
+        return [command]
+    written = zip(words, words[1:], words[2:], words[3:], strict=False)
+    return [text for first, form, text, then in written if (first, form, then) == _WRITES]
 
 
 def _bash(command: str) -> ToolCall:

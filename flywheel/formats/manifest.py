@@ -19,7 +19,8 @@ import yaml
 from flywheel.formats.collection import BOUNDS, Files, FormatError, shown
 from flywheel.formats.documents import Value, read_json, read_yaml, text_at, text_of
 from flywheel.formats.reading import read_file, read_files, reported, write_files
-from schemas.file import FILE_MODE, File
+from flywheel.graders import GRADERS, grader_version
+from schemas.file import FILE_MODE, File, is_folder
 from schemas.task import Sealed, TaskManifest
 
 TASK, SEALED, ENVIRONMENT, EXPECTED = "task.yaml", "sealed", "environment", "sealed/expected"
@@ -161,7 +162,36 @@ def _validated(document: Document, path: str) -> TaskManifest:
         if value != getattr(task, name):
             text = f"is {getattr(task, name)}, not {shown(str(value))}: correct or remove it"
             raise FormatError(path, name, text)
+    _check_grader(task, path)
     return task
+
+
+def _check_grader(task: TaskManifest, path: str) -> None:
+    """Refuse a grader that can't judge here, or that can't see what it is to protect."""
+    grader, field = task.sealed.grader, "sealed.grader"
+    if grader.program not in GRADERS:
+        known = ", ".join(GRADERS)
+        text = f"no grader program {shown(grader.program)!r}; there are {known}"
+        raise FormatError(path, f"{field}.program", text)
+    if grader.version != (today := grader_version(grader.program)):
+        text = (
+            f"is {shown(grader.version)}, made for another version of the grader (here {today}): "
+            "screen it with that one or regenerate"
+        )
+        raise FormatError(path, f"{field}.version", text)
+    there = {file.path for file in task.brief.environment.files}
+    for protected in grader.protected:
+        if protected not in there:
+            text = f"{shown(protected)!r} is no file of the environment: correct or remove it"
+            raise FormatError(path, f"{field}.protected", text)
+        if not any(_holds(artifact, protected) for artifact in task.brief.artifacts):
+            text = f"{shown(protected)!r} is not among brief.artifacts: add it, or it is not seen"
+            raise FormatError(path, f"{field}.protected", text)
+
+
+def _holds(artifact: str, path: str) -> bool:
+    below = is_folder(artifact) and path.startswith(artifact)
+    return below or artifact in ("./", path)
 
 
 def _yaml(value: Value) -> str:

@@ -52,8 +52,14 @@ def screen(environment: Environment, folder: Path, home: Path) -> str:
 
 
 def receipts(home: Path, folder: Path) -> list[ScreenReport]:
-    lines = (home / "reports" / f"{folder.name}.receipts.jsonl").read_text("utf-8").splitlines()
+    (path,) = (home / "reports").glob(f"{folder.name}-*.receipts.jsonl")
+    lines = path.read_text("utf-8").splitlines()
     return [ScreenReport.model_validate_json(line) for line in lines]
+
+
+def page_of(home: Path, folder: Path) -> str:
+    (path,) = (home / "reports").glob(f"{folder.name}-*.html")
+    return path.read_text("utf-8")
 
 
 @pytest.fixture
@@ -79,7 +85,7 @@ def test_a_mixed_folder_is_screened_listed_and_not_screened_twice(
     assert "3 accepted" in said
     first = receipts(home, mixed)
     assert {report.verdict for report in first} == {ScreenVerdict.ACCEPTED}
-    page = (home / "reports" / "mixed.html").read_text("utf-8")
+    page = page_of(home, mixed)
     for text in ("misspelt", "agent.timeout_secs", "empty", "3 accepted", "shadows-the-graders"):
         assert text in page
     screen(environment, mixed, home)
@@ -129,6 +135,31 @@ def test_screening_survives_kill_9_and_loses_nothing(
     assert left == []
 
 
+def test_control_c_is_one_line_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    """As on a terminal: the whole group gets it, the run's own Prefect server included."""
+    folder, home = tmp_path / "many", tmp_path / "home"
+    environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
+    flywheel(environment, "generate", str(folder), "--count", "16")
+    command = ["screen", str(folder), "--home", str(home), "--sandbox", "bubblewrap"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flows.cli", *command],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (home / "flywheel.duckdb").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1.0)
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    assert said.splitlines()[-1].startswith("interrupted: what is done is kept")
+    assert "Traceback" not in said
+    assert "Exception" not in said
+
+
 def _name(entry: Path) -> str:
     try:
         return (entry / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
@@ -163,7 +194,7 @@ def test_proposals_of_a_model_get_no_trust_and_their_yield_is_told(
         "not-reference-passes",
     ]
     assert not (tmp_path / "escaped.txt").exists()
-    page = (home / "reports" / "answers.html").read_text("utf-8")
+    page = page_of(home, tmp_path / "answers")
     assert "<script>alert" not in page
     waiting = flywheel(environment, "review", "list", "--home", str(home)).stdout
     item = next(line.split()[0] for line in waiting.splitlines() if "not-outputs-named" in line)

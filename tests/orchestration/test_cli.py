@@ -1,12 +1,16 @@
 """The command line: help that teaches, errors that name the file, the field and the fix."""
 
 import json
+import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from flows.cli import app
+from flows.endings import plain_errors
 from schemas.config import CycleConfig
 
 runner = CliRunner()
@@ -63,3 +67,17 @@ def test_an_unknown_sandbox_is_refused_with_the_choices(tmp_path: Path) -> None:
     assert result.exit_code != 0
     assert "'auto', 'bubblewrap' or 'docker'" in result.output
     assert json.dumps("Traceback") not in result.output
+
+
+def imports_while_interrupted() -> None:
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1.0)
+    except KeyboardInterrupt:
+        raise RuntimeError("a library's own words for it") from None
+
+
+def test_an_interruption_is_one_line_whatever_a_library_makes_of_it() -> None:
+    with pytest.raises(SystemExit, match=r"^interrupted: what is done is kept"), plain_errors():
+        imports_while_interrupted()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -18,6 +18,7 @@ from flywheel.errors import ConfigError, SandboxError
 from flywheel.plugins import Plugins
 from flywheel.policy.scripted import ScriptedPolicy
 from flywheel.sandbox import Backend, Sandbox, SandboxSpec
+from flywheel.sandbox.layers import Searched
 from flywheel.store import Store, close, open_store, read_attempts
 from schemas.attempt import Attempt, InfraStage, Purpose, Sampling, Verdict
 from schemas.config import Cycle, CycleConfig, SandboxKind
@@ -43,7 +44,7 @@ class Engine:
     def reap(self) -> int:
         return 0
 
-    def search_image(self, image: str, needles: Mapping[str, bytes]) -> list[str]:
+    def search_image(self, image: str, needles: Mapping[str, bytes]) -> Searched:
         return self.inner.search_image(image, needles)
 
 

@@ -1,6 +1,7 @@
 """Native manifests: what is written reads back the same, to the byte."""
 
 import json
+from base64 import b64encode
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from flywheel.formats import read_folder
 from flywheel.formats.collection import FormatError
 from flywheel.formats.manifest import (
     manifest_files,
+    manifest_of,
     read_manifest,
     task_schema,
     write_manifest,
@@ -45,12 +47,10 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.text
     st.sampled_from(list("ab: -#'\"|>&*!%@`\n\t\r{}[],0.")), max_size=40
 )
 PATHS = st.sampled_from(["a", "./a", "a/b", "a//b", "b", "a b", "é", "x" * 200, "ü" * 200])
-FILES = st.builds(
-    File,
-    path=PATHS,
-    content=TEXTS,
-    encoding=st.sampled_from(["utf-8", "base64"]),
-    mode=st.integers(0, 0o777),
+MODES = st.integers(0, 0o777)
+BASE64 = st.binary(max_size=40).map(lambda data: b64encode(data).decode())
+FILES = st.builds(File, path=PATHS, content=TEXTS, mode=MODES) | st.builds(
+    File, path=PATHS, content=BASE64, encoding=st.just("base64"), mode=MODES
 )
 
 
@@ -79,7 +79,7 @@ def test_any_manifest_survives_its_folder(
     brief = task.brief.model_copy(
         update={"goal": goal, "environment": environment, "budget": budget}
     )
-    grader = task.sealed.grader.model_copy(update={"expected": tuple(expected)})
+    grader = task.sealed.grader.model_copy(update={"expected": tuple(expected), "protected": ()})
     script = (ToolCall(tool="bash", arguments=arguments),)
     sealed = task.sealed.model_copy(update={"grader": grader, "reference": script})
     parts = {"brief": brief, "sealed": sealed, "outside": outside, "seed": seed}
@@ -130,6 +130,14 @@ def spoilt(tmp_path: Path, name: str, old: str, new: str) -> Path:
         ("task.yaml", "brief:", "brief2:", "not listed"),
         ("task.yaml", "workdir: /workspace", "workdir: ../x", "workdir"),
         ("sealed/grader.yaml", "program: compare", "program: /bin/sh", "sealed.grader.program"),
+        ("sealed/grader.yaml", "program: compare", "program: no-such", "no grader program"),
+        (
+            "sealed/grader.yaml",
+            "version: compare@",
+            "version: compare@f",
+            "grader.version: is .*an",
+        ),
+        ("sealed/grader.yaml", "protected:", "protected:\n- other.csv", "no file of the environ"),
         ("sealed/reference.yaml", "- tool:", "- tool: *x\n- tool:", "sealed/reference.yaml"),
     ],
 )
@@ -138,6 +146,21 @@ def test_a_wrong_field_is_named_with_its_file(
 ) -> None:
     with pytest.raises(FormatError, match=said):
         read_manifest(spoilt(tmp_path, name, old, new))
+
+
+def test_a_protected_file_has_to_be_among_what_is_graded() -> None:
+    task = family_task("orders")
+    kept = [a for a in task.brief.artifacts if a not in task.sealed.grader.protected]
+    assert len(kept) < len(task.brief.artifacts)
+    for artifacts, refused in ((kept, True), ([*kept, "./"], False)):
+        brief = task.brief.model_copy(update={"artifacts": tuple(artifacts)})
+        changed = task.model_copy(update={"brief": brief})
+        files = manifest_files(changed)
+        if refused:
+            with pytest.raises(FormatError, match=r"protected: .*not among brief\.artifacts"):
+                manifest_of(files)
+        else:
+            assert manifest_of(files).brief == brief
 
 
 def test_files_and_their_list_have_to_agree(tmp_path: Path) -> None:

@@ -15,13 +15,8 @@ from flywheel.families.lexicon import Lexicon
 from flywheel.families.make import make_task
 from flywheel.sandbox import Sandbox, SandboxSpec
 from flywheel.sandbox.bubblewrap import Bubblewrap
-from flywheel.simulation import (
-    Fidelity,
-    SandboxedTool,
-    check_simulation,
-    compare_tools,
-    sequences,
-)
+from flywheel.sequences import MOST, MOST_CALLS, sequences
+from flywheel.simulation import Fidelity, SandboxedTool, check_simulation, compare_tools
 from flywheel.tools import program_source
 from flywheel.tools.host import Answer, HostTool
 from flywheel.tools.user import ScriptedUserTool, ask_tool
@@ -174,6 +169,46 @@ def test_a_parameter_without_choices_takes_the_references_values() -> None:
     own = tuple(ToolCall(tool="ask", arguments={"of": value}) for value in ("x", "y"))
     values = {call.arguments["of"] for sequence in sequences(tool, own, 7) for call in sequence}
     assert values == {"x", "y"}
+
+
+def test_a_tool_with_more_calls_than_can_be_listed_is_tried_with_a_sample(
+    task: TaskManifest,
+) -> None:
+    """Forty parameters of ten choices each: 10^40 calls, and nobody makes the product of them."""
+    digits = tuple(str(digit) for digit in range(10))
+    many = tuple(Parameter(name=f"p{n}", description="", choices=digits) for n in range(40))
+    tool = ask_tool("a").model_copy(update={"parameters": many})
+    tried = sequences(tool, (), 7)
+    calls = {call.model_dump_json() for sequence in tried for call in sequence}
+    assert len(calls) == MOST_CALLS
+    assert {call.model_dump_json() for (call, *more) in tried if not more} == calls
+    assert len(tried) == MOST - 1
+    assert tried == sequences(tool, (), 7)
+    some = ask_tool(*(f"t{n}" for n in range(40)))
+    singles = [call for (call, *more) in sequences(some, (), 7) if not more]
+    assert len(singles) == 40
+
+
+def test_what_was_left_out_is_told(task: TaskManifest) -> None:
+    assert task.sealed.user is not None
+    (ask,) = (tool for tool in task.brief.tools if tool.kind is ToolKind.SIMULATED)
+    wide = ask_tool(*task.sealed.user.answers, *(f"t{n}" for n in range(60)))
+    tools = [wide if tool == ask else tool for tool in task.brief.tools]
+    check = check_simulation(with_tools(task, *tools), BACKEND.open)
+    assert check.passed is True
+    assert "of 200 sequences agree" in check.evidence
+    assert "a sample: 50 of 6" in check.evidence
+
+
+def test_a_simulated_tool_that_can_not_be_called_is_not_called_faithful(
+    task: TaskManifest,
+) -> None:
+    (ask,) = (tool for tool in task.brief.tools if tool.kind is ToolKind.SIMULATED)
+    literal = Parameter(name="of", description="")
+    lost = ask.model_copy(update={"name": "never", "parameters": (literal,)})
+    check = check_simulation(with_tools(task, lost), BACKEND.open)
+    assert check.passed is None
+    assert "no call to try" in check.evidence
 
 
 class Letters:

@@ -1,5 +1,6 @@
 -- Grain: one row per task version, environment, harness and grader: how often its reference ran,
--- at screening and ever after, and how often it passed. Ungraded runs are in no denominator.
+-- at screening and ever after, and how often it passed. Ungraded runs are in no denominator. A
+-- receipt's harness version ends in `+` and the version of screening, which runs do not hang on.
 CREATE OR REPLACE VIEW reference_runs AS
 
 WITH attempts AS (
@@ -18,7 +19,7 @@ screened AS (
     SELECT
         version_id,
         environment_digest,
-        harness_version,
+        split_part(harness_version, '+', 1) AS harness_version,
         grader_version,
         "references" AS runs,
         references_passed AS passed
