@@ -229,6 +229,14 @@ def solution_in_the_git_history(folder: Path) -> None:
     edit(folder, "environment/Dockerfile", "COPY", "COPY git/ ./.git/\nCOPY")
 
 
+def solution_in_part(folder: Path) -> None:
+    """A note keeps the line that matters of a solution which is made of several files."""
+    line = next(line for line in SOLVE.splitlines() if "totals.get" in line)
+    write(folder, "solution/settings.cfg", "encoding=utf-8\n")
+    write(folder, "environment/notes.md", f"The trick:\n{line}\n")
+    edit(folder, "environment/Dockerfile", "orders.csv ./", "orders.csv notes.md ./")
+
+
 def clock_dependent(folder: Path) -> None:
     """The right answer names the day on which the task was made."""
     today = datetime.now(UTC).strftime("%Y-%m")
@@ -320,6 +328,7 @@ FAULTS = (
     Fault(tests_in_the_image, ("not-no-leak",)),
     Fault(solution_in_a_file, ("not-no-leak",)),
     Fault(solution_in_the_git_history, ("not-no-leak",)),
+    Fault(solution_in_part, ("not-no-leak",)),
     Fault(clock_dependent, ("not-reference-repeats", "not-clock-shifted")),
     Fault(locale_dependent, ("not-reference-repeats",)),
     Fault(tests_of_another_task, (REFERENCE,)),

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from flywheel.sandbox.layers import Searched
 from schemas.config import SandboxKind
 from schemas.file import File
 from schemas.task import WORKDIR, Environment
@@ -137,7 +138,7 @@ class Backend(Protocol):
     def open(self, spec: SandboxSpec) -> AbstractContextManager[Sandbox]:
         """Start a sandbox; leaving the context removes it, also after a failure."""
 
-    def search_image(self, image: str, needles: Mapping[str, bytes]) -> list[str]:
+    def search_image(self, image: str, needles: Mapping[str, bytes]) -> Searched:
         """Return where the layers of an image hold a needle; raise SandboxError as `open`."""
 
     def reap(self) -> int:

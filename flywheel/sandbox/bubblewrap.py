@@ -34,6 +34,7 @@ from typing import IO
 from flywheel.errors import ConfigError, SandboxError
 from flywheel.sandbox import Sandbox, SandboxSpec
 from flywheel.sandbox.launch import worker_command, worker_digest, writable_folders
+from flywheel.sandbox.layers import Searched
 from flywheel.sandbox.mounts import INSIDE, interpreter, isolation, system, writable
 from flywheel.sandbox.owner import PROC, is_orphan, owner_of
 from flywheel.sandbox.protocol import MEGABYTE, Deadline, Death, WorkerSandbox
@@ -86,7 +87,7 @@ class Bubblewrap:
                 _hang_up(ours)
                 _end(process)
 
-    def search_image(self, image: str, needles: Mapping[str, bytes]) -> list[str]:
+    def search_image(self, image: str, needles: Mapping[str, bytes]) -> Searched:
         """Raise SandboxError: there are no images here."""
         raise _no_images(image)
 

@@ -32,7 +32,7 @@ from flywheel.sandbox.launch import (
     worker_digest,
     writable_folders,
 )
-from flywheel.sandbox.layers import search_layers
+from flywheel.sandbox.layers import Searched, search_layers
 from flywheel.sandbox.multiplexed import Demultiplexed
 from flywheel.sandbox.owner import is_orphan, owner_of
 from flywheel.sandbox.protocol import Deadline, Death, WorkerSandbox
@@ -111,13 +111,13 @@ class Docker:
         finally:
             _remove(container)
 
-    def search_image(self, image: str, needles: Mapping[str, bytes]) -> list[str]:
+    def search_image(self, image: str, needles: Mapping[str, bytes]) -> Searched:
         """Return where the layers of an image hold a needle, files deleted since included.
 
         Raises SandboxError where there is no such image, or the engine fails.
         """
         with _faults(image):
-            return list(search_layers(self._client.images.get(image).save(), needles))
+            return search_layers(self._client.images.get(image).save(), needles)
 
     def reap(self) -> int:
         """Remove the sandboxes whose process on this host is gone.

@@ -1,13 +1,15 @@
 """What can be said of a task without running it: pinned, described, files named, nothing leaked."""
 
-import base64
-import hashlib
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 
+from flywheel.formats.collection import shown
+from flywheel.formats.harbor import BASE
+from flywheel.sandbox.layers import Searched
+from flywheel.screen.secrets import Secret, secrets_made, secrets_of
 from schemas.file import File, is_folder
 from schemas.screening import CheckKind, ScreenCheck
 from schemas.task import TaskManifest
@@ -17,14 +19,13 @@ _EXTENSIONS = (
     "ts|tsv|txt|xml|yaml|yml|zip"
 )
 _NAMED = re.compile(rf"`([\w./-]+\.(?:{_EXTENSIONS}))`")
-_LEAST = 12
-"""Characters from which on a text is long enough not to turn up by chance."""
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 _MOST = 4_000_000
 """Bytes that a git object is inflated to, at most."""
 
 
-SearchImage = Callable[[str, Mapping[str, bytes]], list[str]]
-"""Image, name → bytes → where its layers hold them."""
+SearchImage = Callable[[str, Mapping[str, bytes]], Searched]
+"""Image, name → bytes → where its layers hold them, and what was not searched."""
 
 
 def lint(task: TaskManifest, search_image: SearchImage) -> list[ScreenCheck]:
@@ -52,10 +53,13 @@ Finding = tuple[bool | None, str]
 
 def _pinned(task: TaskManifest) -> Finding:
     environment = task.brief.environment
-    if environment.image is not None and not re.search(r"@sha256:[0-9a-f]{64}$", environment.image):
+    if environment.image is not None and not _DIGEST.search(environment.image):
         return False, f"environment.image {environment.image} has no digest: use name@sha256:…"
     if environment.egress:
         return False, f"no recorded responses for egress to {', '.join(environment.egress)}"
+    if BASE in task.outside:
+        here = environment.image or "the shared base image"
+        return None, f"runs on {here} in place of {shown(task.outside[BASE], 200)}"
     return True, environment.image or "the shared base image, no network"
 
 
@@ -102,26 +106,61 @@ def _files_named(task: TaskManifest) -> Finding:
 
 def _no_leak(task: TaskManifest, search_image: SearchImage) -> Finding:
     """Search all that an agent can read for the right answer, its hashes and the solution."""
-    texts, secrets = dict(_readable(task)), dict(_secrets(task))
-    for name, needle in secrets.items():
-        for place, text in texts.items():
-            if needle in text:
-                return False, f"{place} holds {name}"
-    image = task.brief.environment.image
-    found = search_image(image, secrets) if image and _pinned(task)[0] else []
-    said = f"{len(texts)} texts searched{', and every layer of the image' if image else ''}"
-    return not found, "; ".join(found) or said
+    return _searched(task, list(secrets_of(task)), search_image)
 
 
-def _readable(task: TaskManifest) -> Iterator[tuple[str, bytes]]:
+def leaks(
+    task: TaskManifest, artifacts: Iterable[File], search_image: SearchImage
+) -> ScreenCheck | None:
+    """Search all that an agent can read for what the reference made; None: it is nowhere.
+
+    Args:
+        task: the task.
+        artifacts: what stood there after the reference had run.
+        search_image: searches the layers of the task's own image.
+
+    Raises:
+        SandboxError: the task's image can't be read.
+    """
+    began = perf_counter()
+    made = list(secrets_made(task, artifacts_written(task, artifacts)))
+    passed, evidence = _searched(task, made, search_image)
+    if passed is not False:
+        return None
+    seconds = perf_counter() - began
+    return ScreenCheck(
+        kind=CheckKind.NO_LEAK, passed=False, evidence=evidence[:2000], seconds=seconds
+    )
+
+
+def _searched(task: TaskManifest, secrets: Sequence[Secret], search_image: SearchImage) -> Finding:
+    texts = list(_readable(task))
+    for secret in secrets:
+        for path, place, text in texts:
+            if secret.needle in text and not secret.allowed(path, text):
+                return False, f"{place} holds {secret.name}"
+    said, image = f"{len(texts)} texts searched", task.brief.environment.image
+    if image is None or not _DIGEST.search(image):
+        return True, said
+    anywhere = {secret.name: secret.needle for secret in secrets if secret.in_layers}
+    searched = search_image(image, anywhere)
+    if searched.findings:
+        return False, "; ".join(searched.findings)
+    if searched.unsearched:
+        return None, f"{said}; not searched: {'; '.join(searched.unsearched)}"[:2000]
+    return True, f"{said}, and every layer of the image"
+
+
+def _readable(task: TaskManifest) -> Iterator[tuple[str, str, bytes]]:
+    """Yield path (empty: no file), what it is called, and its bytes."""
     brief = task.brief
-    yield "the goal", brief.goal.encode()
+    yield "", "the goal", brief.goal.encode()
     for tool in brief.tools:
-        yield f"tool {tool.name}", tool.model_dump_json().encode()
+        yield "", f"tool {tool.name}", tool.model_dump_json().encode()
     for file in brief.environment.files:
-        yield file.path, file.data()
+        yield file.path, file.path, file.data()
         if "/objects/" in f"/{file.path}":
-            yield f"{file.path} (git object)", _inflated(file.data())
+            yield "", f"{file.path} (git object)", _inflated(file.data())
 
 
 def _inflated(data: bytes) -> bytes:
@@ -129,34 +168,6 @@ def _inflated(data: bytes) -> bytes:
         return zlib.decompressobj().decompress(data, _MOST)
     except zlib.error:
         return b""
-
-
-def _secrets(task: TaskManifest) -> Iterator[tuple[str, bytes]]:
-    """Yield what nobody may find: answers that are not simply files left as they were."""
-    files = task.brief.environment.files
-    initial, paths = {file.data() for file in files}, {file.path for file in files}
-    grader = task.sealed.grader
-    for file in grader.expected:
-        data = file.data()
-        repaired = file.path in paths  # what is wrong with it may be a mark or a line too many
-        if grader.program in ("files", "tests") and (data in initial or repaired):
-            continue  # moved or left alone: its content was there to begin with
-        yield from _forms(f"the expected {file.path}", data)
-    for call in task.sealed.reference:
-        text = call.arguments.get("command", "").encode()
-        if len(text) >= 2 * _LEAST:
-            yield "the reference's command", text.strip()
-
-
-def _forms(name: str, data: bytes) -> Iterable[tuple[str, bytes]]:
-    if len(data.strip()) < _LEAST:
-        return
-    yield name, data.strip()
-    yield f"{name} in base64", base64.b64encode(data.strip())
-    for algorithm in ("md5", "sha1", "sha256"):
-        for form, how in ((data, ""), (data.strip(), ", blanks at its ends left out")):
-            found = hashlib.new(algorithm, form).hexdigest().encode()
-            yield f"the {algorithm} of {name}{how}", found
 
 
 def artifacts_written(task: TaskManifest, artifacts: Iterable[File]) -> tuple[File, ...]:

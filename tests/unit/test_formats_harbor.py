@@ -17,9 +17,9 @@ from flywheel.families.catalogue import FAMILIES
 from flywheel.formats import read_folder
 from flywheel.formats.collection import FormatError
 from flywheel.formats.dockerfile import read_dockerfile
-from flywheel.formats.harbor import KNOWN_BASES, harbor_of, read_harbor
+from flywheel.formats.harbor import BASE, KNOWN_BASES, harbor_of, read_harbor
 from flywheel.formats.harbor_export import harbor_files, write_harbor
-from flywheel.formats.harbor_solution import MAX_COMMAND, reference_of
+from flywheel.formats.harbor_solution import MAX_COMMAND, reference_of, texts_of
 from flywheel.formats.manifest import write_manifest
 from flywheel.grade import grade_sets
 from flywheel.graders import grader_source
@@ -434,7 +434,7 @@ def test_an_exported_task_is_solved_by_its_script_and_graded_by_its_verifier(
     rule = next(iter(FAMILIES[family].rules))
     task = real_task(rule, family=family)
     if task.sealed.user or "modes" in task.sealed.grader.checks:
-        with pytest.raises(ManifestError, match="Harbor (has no place|changes the modes)"):
+        with pytest.raises(ManifestError, match=r"Harbor (has no place|changes the modes)"):
             harbor_files(task, IMAGE)
         return
     files = harbor_files(task, IMAGE)
@@ -513,3 +513,41 @@ def test_a_thousand_tasks_with_broken_ones_among_them_are_read_in_seconds(tmp_pa
     assert all(item.reason and item.path.isprintable() for item in imported.refused)
     (again,) = [item for item in imported.refused if item.path == "t0004"]
     assert again.field == "version_id"
+
+
+@pytest.mark.parametrize("base", ["python:3.12-slim", "debian:bookworm-slim", "ubuntu:24.04"])
+def test_a_stand_in_for_the_named_image_is_on_record(tmp_path: Path, base: str) -> None:
+    folder = good_folder(tmp_path / "task")
+    edit(folder, "environment/Dockerfile", "debian:bookworm-slim", base)
+    task = read_harbor(folder)
+    assert (task.brief.environment.image, task.outside[BASE]) == (None, base)
+    write_harbor(task, tmp_path / "again", IMAGE)
+    assert bytes_below(tmp_path / "again") == bytes_below(folder)
+
+
+def test_an_image_that_nothing_stands_in_for_is_taken_by_its_reference(tmp_path: Path) -> None:
+    folder = good_folder(tmp_path / "task")
+    edit(folder, "environment/Dockerfile", "debian:bookworm-slim", "shop/orders:1.0")
+    task = read_harbor(folder)
+    assert task.brief.environment.image == "shop/orders:1.0"
+    assert BASE not in task.outside
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["a.txt", "lib/b c.py", "it's.cfg"]),
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=200),
+        min_size=1,
+    )
+)
+def test_the_texts_of_a_solution_are_found_in_its_calls(texts: dict[str, str]) -> None:
+    files = [File(path=path, content=text) for path, text in texts.items()]
+    script = reference_of([File(path="solve.sh", content="true\n"), *files], {})
+    found = [text for call in script for text in texts_of(call.arguments["command"])]
+    assert found == [text for text in ["true\n", *texts.values()] if text]
+
+
+def test_a_call_of_somebody_elses_is_its_own_text() -> None:
+    assert texts_of("echo 'it is") == ["echo 'it is"]
+    torn = "home=/solution; [ -w /solution ] || home=/tmp/solution\nprintf %s 'x"
+    assert texts_of(torn) == [torn]

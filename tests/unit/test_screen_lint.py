@@ -4,15 +4,19 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from flywheel.screen.lint import lint
+from flywheel.formats.harbor import BASE, read_harbor
+from flywheel.sandbox.layers import Searched
+from flywheel.screen.lint import leaks, lint
 from schemas.file import File
 from schemas.screening import CheckKind, ScreenCheck
 from schemas.task import Environment, Requirement, TaskManifest
 from schemas.tool import ToolCall
 from tests.real_tasks import real_task
+from tests.sabotage import CHECK, SOLVE, edit, good_folder, write
 
 DIGEST = "sha256:" + "0" * 64
 
@@ -37,9 +41,9 @@ def tagged(task: TaskManifest, *requirements: Requirement) -> TaskManifest:
     return TaskManifest(**{**fields, "sealed": sealed})
 
 
-def no_image(image: str, needles: Mapping[str, bytes]) -> list[str]:
+def no_image(image: str, needles: Mapping[str, bytes]) -> Searched:
     """The layers of an image without secrets."""
-    return []
+    return Searched()
 
 
 def found(task: TaskManifest, kind: CheckKind) -> ScreenCheck:
@@ -158,9 +162,155 @@ def test_an_answer_in_a_layer_of_the_image_is_a_leak() -> None:
     (answer,) = (file.data() for file in task.sealed.grader.expected)
     layer = b"deleted later: " + answer
 
-    def search(image: str, needles: Mapping[str, bytes]) -> list[str]:
-        return [f"layer 3: 'app/x' holds {name}" for name, n in needles.items() if n in layer]
+    def search(image: str, needles: Mapping[str, bytes]) -> Searched:
+        held = [f"layer 3: 'app/x' holds {name}" for name, n in needles.items() if n in layer]
+        return Searched(findings=tuple(held))
 
     (leak,) = (check for check in lint(task, search) if check.kind == CheckKind.NO_LEAK)
     assert leak.passed is False
     assert leak.evidence.startswith("layer 3")
+
+
+def test_a_layer_that_was_not_searched_leaves_it_open_whether_there_is_a_leak() -> None:
+    task = changed(real_task(), image=f"debian@{DIGEST}")
+    check = next(
+        check
+        for check in lint(task, lambda *_: Searched(unsearched=("layer 1: zstd",)))
+        if check.kind == CheckKind.NO_LEAK
+    )
+    assert (check.passed, "layer 1: zstd" in check.evidence) == (None, True)
+
+
+def test_a_stand_in_for_the_named_image_is_said_and_leaves_pinned_open() -> None:
+    task = real_task()
+    fields = {name: getattr(task, name) for name in TaskManifest.model_fields}
+    stood_in = TaskManifest(**{**fields, "outside": {BASE: "python:3.12-slim"}})
+    check = found(stood_in, CheckKind.PINNED)
+    assert check.passed is None
+    assert check.evidence == "runs on the shared base image in place of python:3.12-slim"
+
+
+MOVED = File(path="old/report.txt", content="what the last quarter came to\n")
+
+
+def moving(goal: str, *artifacts: str) -> TaskManifest:
+    """A task whose answer stands in the environment, under another path."""
+    task = changed(real_task(), goal=goal, files=(MOVED,))
+    brief = task.brief.model_copy(update={"artifacts": artifacts})
+    expected = (File(path="new/report.txt", content=MOVED.content),)
+    grader = task.sealed.grader.model_copy(
+        update={"program": "files", "expected": expected, "protected": ()}
+    )
+    sealed = task.sealed.model_copy(update={"grader": grader, "reference": ()})
+    fields = {name: getattr(task, name) for name in TaskManifest.model_fields}
+    return TaskManifest(**{**fields, "brief": brief, "sealed": sealed})
+
+
+@pytest.mark.parametrize(
+    ("goal", "artifacts", "clean"),
+    [
+        ("Move all files from `old` to `new`.", ("new/",), True),
+        ("Move `old/report.txt` to `new/report.txt`.", ("new/",), True),
+        ("Sort what is there into `new`.", ("old/", "new/"), True),
+        ("Write the report to `new/report.txt`.", ("new/",), False),
+        ("Write the report to `new/report.txt`.", ("./",), False),
+        ("Write the report of last quarter: `report.txt`, in `new`.", ("new/",), False),
+    ],
+)
+def test_an_answer_may_stand_only_where_the_goal_takes_it_from(
+    goal: str, artifacts: tuple[str, ...], clean: bool
+) -> None:
+    check = found(moving(goal, *artifacts), CheckKind.NO_LEAK)
+    assert check.passed is clean, check.evidence
+    assert clean or check.evidence == "old/report.txt holds the expected new/report.txt"
+
+
+def harbor_task(folder: Path, name: str, text: str) -> TaskManifest:
+    """The good Harbor task with one more file in its environment."""
+    write(folder, f"environment/{name}", text)
+    edit(folder, "environment/Dockerfile", "orders.csv ./", f"orders.csv {name} ./")
+    return read_harbor(folder)
+
+
+def test_a_solution_of_several_files_is_found_where_one_of_them_lies_about(tmp_path: Path) -> None:
+    folder = good_folder(tmp_path / "task")
+    write(folder, "solution/extra.cfg", "x=1\n")
+    check = found(harbor_task(folder, "old.sh", SOLVE), CheckKind.NO_LEAK)
+    assert (check.passed, check.evidence) == (False, "old.sh holds the reference's command")
+
+
+def test_a_line_of_the_solution_is_enough_and_one_of_the_goal_is_not(tmp_path: Path) -> None:
+    folder = good_folder(tmp_path / "task")
+    line = 'totals[row["customer"]] = totals.get(row["customer"], 0) + int(row["amount"])'
+    assert line in SOLVE
+    leaky = found(harbor_task(folder, "notes.md", f"Hint: {line}\n"), CheckKind.NO_LEAK)
+    assert (leaky.passed, leaky.evidence) == (False, "notes.md holds a line of the reference")
+    write(folder, "instruction.md", f"Finish `notes.md`, without {line}\n")
+    assert found(read_harbor(folder), CheckKind.NO_LEAK).passed
+
+
+def test_a_solution_may_keep_lines_of_the_file_that_it_rewrites(tmp_path: Path) -> None:
+    folder = good_folder(tmp_path / "task")
+    kept = "total = sum(int(row['amount']) for row in orders_of(customer))"
+    write(folder, "solution/solve.sh", f"cat > app.py <<'END'\n{kept}\nprint(total)\nEND\n")
+    assert found(harbor_task(folder, "app.py", f"{kept}\n"), CheckKind.NO_LEAK).passed
+
+
+def test_a_line_of_a_hidden_test_lying_about_is_found(tmp_path: Path) -> None:
+    line = 'want, path = Path(sys.argv[1]).read_text("utf-8"), Path(sys.argv[2])'
+    assert line == max(CHECK.splitlines(), key=len)
+    task = harbor_task(good_folder(tmp_path / "task"), "todo.txt", f"# {line}\n")
+    check = found(task, CheckKind.NO_LEAK)
+    assert check.evidence == "todo.txt holds a line of the hidden check.py"
+
+
+MADE = File(path="out.txt", content="the sum is 820, computed exactly\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "goal", "leaks_there"),
+    [
+        ("answer_for_grader.txt", "Write the sum of orders.csv to out.txt.", True),
+        ("out.txt", "Write the sum of orders.csv to out.txt.", False),  # in its own place
+        ("draft.txt", "Copy draft.txt to out.txt.", False),
+    ],
+)
+def test_what_the_reference_made_may_not_lie_about(
+    tmp_path: Path, name: str, goal: str, leaks_there: bool
+) -> None:
+    folder = good_folder(tmp_path / "task")
+    task = harbor_task(folder, name, MADE.content if name != "out.txt" else MADE.content + "2\n")
+    task = changed(task, goal=goal)
+    check = leaks(task, (*task.brief.environment.files, MADE), no_image)
+    if not leaks_there:
+        assert check is None
+        return
+    assert check is not None
+    assert (check.kind, check.passed) == (CheckKind.NO_LEAK, False)
+    assert check.evidence == f"{name} holds what the reference makes: out.txt"
+
+
+def test_a_row_that_the_reference_looks_up_is_no_leak(tmp_path: Path) -> None:
+    """Its table is named by the goal; the same row in a file that nobody names is one."""
+    task = read_harbor(good_folder(tmp_path / "task"))
+    row = File(path="top.txt", content="customer,amount\n")
+    assert leaks(task, (row,), no_image) is None
+    strange = with_file(task, "zzz.bin", b"1\ncustomer,amount\n2\n")
+    assert leaks(strange, (row,), no_image) is not None
+
+
+def test_a_row_of_a_file_that_the_solution_reads_is_no_leak_and_a_copy_of_the_answer_is_one(
+    tmp_path: Path,
+) -> None:
+    folder = good_folder(tmp_path / "task")
+    write(folder, "solution/solve.sh", "head -1 zzz.bin > top.txt\n")
+    row = File(path="top.txt", content="customer of the year\n")
+    task = harbor_task(folder, "zzz.bin", f"{row.content}second\n")
+    assert leaks(task, (row,), no_image) is None
+    copied = changed(task, files=(File(path="zzz.bin", content=row.content),))
+    assert leaks(copied, (row,), no_image) is not None
+
+
+def test_an_answer_of_a_few_characters_may_turn_up_by_chance(tmp_path: Path) -> None:
+    task = harbor_task(good_folder(tmp_path / "task"), "x.txt", "abc 12345\n")
+    assert leaks(task, (File(path="out.txt", content="12345\n"),), no_image) is None
