@@ -10,6 +10,7 @@ answer, the artifacts did it: that is the attempt's failure. If it can't, nothin
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from types import MappingProxyType
 
 from flywheel.errors import SandboxError
 from flywheel.exercise import Artifacts, exercise
@@ -98,16 +99,19 @@ def grade_sets(
     sets: Sequence[Artifacts],
     open_sandbox: OpenSandbox,
     labels: Mapping[str, str],
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Grade]:
     """Exercise and grade several sets, each from its own folder in a process of its own.
 
     One boot for all, and one for their exercises; graders of absolute paths take one a set. More
-    than one set only for trusted scripts: hostile artifacts get a sandbox each.
+    than one set only for trusted scripts: hostile artifacts get a sandbox each. `variables` are
+    set in the grader's sandbox, on top of its own.
 
     Raises:
         SandboxError: the sandbox failed; nothing was graded.
     """
-    return _grade_all(task, exercise(task, sets, open_sandbox, labels), open_sandbox, labels)
+    exercised = exercise(task, sets, open_sandbox, labels)
+    return _grade_all(task, exercised, open_sandbox, labels, variables)
 
 
 def _grade_all(
@@ -115,30 +119,38 @@ def _grade_all(
     sets: Sequence[Artifacts],
     open_sandbox: OpenSandbox,
     labels: Mapping[str, str],
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Grade]:
     """Grade sets that hold the outputs of their exercises already."""
     if task.sealed.grader.program not in ABSOLUTE:
-        with _open_grader(task, len(sets), open_sandbox, labels) as sandbox:
+        with _open_grader(task, len(sets), open_sandbox, labels, variables) as sandbox:
             return _grade_in(sandbox, task, sets, ".")
     grades = []
     for artifacts in sets:
-        with _open_grader(task, 1, open_sandbox, labels) as sandbox:
+        with _open_grader(task, 1, open_sandbox, labels, variables) as sandbox:
             grades += _grade_in(sandbox, task, [artifacts], GRADING)
     return grades
 
 
 def _open_grader(
-    task: TaskManifest, sets: int, open_sandbox: OpenSandbox, labels: Mapping[str, str]
+    task: TaskManifest,
+    sets: int,
+    open_sandbox: OpenSandbox,
+    labels: Mapping[str, str],
+    variables: Mapping[str, str],
 ) -> AbstractContextManager[Sandbox]:
     """Start the grader's sandbox: the base image, or the task's own for its own tests."""
     grader, environment = task.sealed.grader, task.brief.environment
     programs = {grader.program: grader_source(grader.program)}
     deadline = BOOT_SECONDS + grader.seconds * sets
     if grader.program not in ABSOLUTE:
-        return open_sandbox(SandboxSpec(programs=programs, deadline=deadline, labels=labels))
+        return open_sandbox(
+            SandboxSpec(programs=programs, deadline=deadline, labels=labels, environment=variables)
+        )
     spec = spec_for(environment, programs, deadline, labels)
     folders = tuple(dict.fromkeys((*spec.folders, *FOLDERS, GRADING)))
-    return open_sandbox(replace(spec, folders=folders))
+    own = {**spec.environment, **variables}
+    return open_sandbox(replace(spec, folders=folders, environment=own))
 
 
 def right_answer(task: TaskManifest) -> tuple[File, ...]:

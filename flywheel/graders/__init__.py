@@ -4,6 +4,8 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 
+from flywheel.errors import ConfigError
+
 GRADERS = ("compare", "database", "files", "harbor", "tests")
 """The programs that ship."""
 ABSOLUTE = frozenset({"harbor", "tests"})
@@ -12,7 +14,13 @@ ABSOLUTE = frozenset({"harbor", "tests"})
 
 @cache
 def grader_source(name: str) -> str:
-    """Return the text of a grader program."""
+    """Return the text of a grader program.
+
+    Raises:
+        ConfigError: none of that name ships.
+    """
+    if name not in GRADERS:
+        raise ConfigError(f"grader.program {name!r}: unknown; use one of {', '.join(GRADERS)}")
     return (files(__package__) / f"{name}.py").read_text("utf-8")
 
 

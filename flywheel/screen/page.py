@@ -26,8 +26,8 @@ class Screened:
     @property
     def evidence(self) -> str:
         """Why it was not accepted."""
-        bad = [check.evidence for check in self.report.checks if check.passed is False]
-        return bad[0] if bad else ""
+        named = self.report.reason.removeprefix("not-")
+        return "; ".join(check.evidence for check in self.report.checks if check.kind == named)
 
 
 @dataclass(frozen=True, slots=True)

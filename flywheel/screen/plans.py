@@ -40,6 +40,8 @@ class Role(StrEnum):
     REFERENCE = "reference"
     CLOCK = "clock"
     """The reference under libfaketime alone."""
+    REGRADED = "regraded"
+    """What the reference left, graded under another clock and zone."""
     ALTERNATIVE = "alternative"
     NO_OP = "no-op"
     MUTANT = "mutant"
@@ -49,7 +51,10 @@ class Role(StrEnum):
 
 
 INITIAL = "initial-state"
-RIGHT = frozenset({Role.REFERENCE, Role.CLOCK, Role.ALTERNATIVE})
+RIGHT = frozenset({Role.REFERENCE, Role.CLOCK, Role.ALTERNATIVE, Role.REGRADED})
+REGRADED = "grader-shifted"
+REGRADED_SAME = "grader-same-clock"
+"""Its control: under libfaketime without a shift."""
 
 
 @dataclass(frozen=True, slots=True)

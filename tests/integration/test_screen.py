@@ -2,17 +2,25 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import cache
+from itertools import count
 
 import pytest
 
 from flywheel.errors import SandboxError
 from flywheel.families.catalogue import FAMILIES
-from flywheel.sandbox import Backend, Sandbox, SandboxSpec
+from flywheel.graders import grader_version
+from flywheel.sandbox import Backend, OpenSandbox, Sandbox, SandboxSpec
+from flywheel.sandbox.layers import Searched
 from flywheel.screen import Screening, screen
 from flywheel.screen.exploits import SCRIPTS, control, control_id
-from schemas.attempt import InfraStage, Verdict
+from flywheel.screen.observed import observed
+from flywheel.screen.plans import INITIAL, Role
+from flywheel.screen.trials import Specimen, Trials
+from flywheel.tools import BASH_TOOL, SUBMIT_TOOL
+from schemas.attempt import CheckResult, Grade, InfraStage, Verdict
 from schemas.base import content_id
 from schemas.file import File
 from schemas.screening import (
@@ -23,8 +31,18 @@ from schemas.screening import (
     ScreenVerdict,
     Trust,
 )
-from schemas.task import Environment, Mutant, MutantKind, SourceKind, TaskManifest
-from schemas.tool import ToolCall
+from schemas.task import (
+    Brief,
+    Budget,
+    Environment,
+    Grader,
+    Mutant,
+    MutantKind,
+    Sealed,
+    SourceKind,
+    TaskManifest,
+)
+from schemas.tool import ToolCall, ToolHome, ToolSpec
 from tests.real_tasks import SEED, real_task
 
 ENVIRONMENT = "env-test"
@@ -258,8 +276,6 @@ def test_a_reference_that_depends_on_where_it_runs_waits_for_a_person(
     output = task.brief.artifacts[0]
     other = task.sealed.alternatives[0][0].arguments["command"]
     picky = (ToolCall(tool="bash", arguments={"command": f"test ! -e {output} && {other}"}),)
-    from flywheel.tools import BASH_TOOL
-
     brief = task.brief.model_copy(update={"tools": (BASH_TOOL, *task.brief.tools)})
     shell = rebuilt(sabotaged(task, reference=picky, alternatives=()), brief=brief)
     screening = screened(shell, bubblewrap)
@@ -277,7 +293,7 @@ def test_a_sandbox_that_fails_says_nothing_about_the_task() -> None:
     task = real_task()
     cited = controlled(task)
     screening = screen(
-        task, never, ENVIRONMENT, "run-test", time.time, lambda: cited, lambda *_: []
+        task, never, ENVIRONMENT, "run-test", time.time, lambda: cited, lambda *_: Searched()
     )
     assert screening.report.verdict is ScreenVerdict.UNSCREENED
     assert screening.reference is None
@@ -309,3 +325,193 @@ def test_controls_are_shared_by_a_family_and_not_between_strangers() -> None:
     foreign = SEED.model_copy(update={"kind": SourceKind.IMPORTED})
     ids = {control_id(rebuilt(task, source=foreign), ENVIRONMENT) for task in (one, other)}
     assert len(ids) == 2
+
+
+def outsiders(task: TaskManifest) -> TaskManifest:
+    """The task as a stranger brings it."""
+    return rebuilt(task, source=SEED.model_copy(update={"kind": SourceKind.IMPORTED}))
+
+
+def shell_task(test: str, command: str = "echo 820 > out.txt", **brief: object) -> TaskManifest:
+    """A stranger's task with a shell and a verifier of its own."""
+    (file,) = (File(path="test.sh", content=f"{test}\n", mode=0o755),)
+    grader = Grader(
+        program="harbor", version=grader_version("harbor"), checks=("reward",), expected=(file,)
+    )
+    whole = {
+        "goal": "Write the sum of `n.txt` to `out.txt`.",
+        "environment": Environment(files=(File(path="n.txt", content="400\n420\n"),)),
+        "tools": (BASH_TOOL, SUBMIT_TOOL),
+        "artifacts": ("./",),
+        "budget": Budget(),
+    }
+    return TaskManifest(
+        family="imported",
+        family_version="imported@1",
+        rules=(),
+        seed=0,
+        operands=(),
+        brief=Brief(**{**whole, **brief}),
+        sealed=Sealed(grader=grader, reference=(bash(command),)),
+        features=None,
+        source=SEED.model_copy(update={"kind": SourceKind.IMPORTED}),
+    )
+
+
+def bash(command: str) -> ToolCall:
+    return ToolCall(tool="bash", arguments={"command": command})
+
+
+PASSED = Grade(
+    verdict=Verdict.PASSED,
+    checks=(CheckResult(name="reward", passed=True, evidence="1"),),
+    grader_version="v",
+)
+RIGHT = 'test "$(cat out.txt 2>/dev/null)" = 820'
+REWARD = "&& echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt"
+
+
+def every_other_time(open_sandbox: OpenSandbox) -> OpenSandbox:
+    """Sandboxes of which every second grader is told that it is unlucky."""
+    opened = count()
+
+    def told(spec: SandboxSpec) -> AbstractContextManager[Sandbox]:
+        lucky = "harbor" not in spec.programs or next(opened) % 2 == 0
+        luck = {**spec.environment, "LUCK": "good" if lucky else "bad"}
+        return open_sandbox(replace(spec, environment=luck))
+
+    return told
+
+
+def test_a_verifier_that_is_not_sure_waits_for_a_person(bubblewrap: Backend) -> None:
+    task = shell_task(f'{RIGHT} && test "$LUCK" = good {REWARD}')
+    opened = every_other_time(bubblewrap.open)
+    screening = screen(
+        task,
+        opened,
+        ENVIRONMENT,
+        "run-test",
+        time.time,
+        lambda: controlled(task),
+        bubblewrap.search_image,
+    )
+    report = screening.report
+    assert (report.verdict, report.reason) == (ScreenVerdict.QUARANTINED, "not-reference-repeats")
+    assert "not sure" in check(screening, CheckKind.REFERENCE_REPEATS).evidence
+    assert report.references_passed < report.references
+
+
+def test_a_sure_verifier_of_a_strangers_task_is_accepted_with_little_trust(
+    bubblewrap: Backend,
+) -> None:
+    screening = screened(shell_task(f"{RIGHT} {REWARD}"), bubblewrap)
+    report = screening.report
+    assert (report.reason, report.trust) == ("accepted", Trust.PARTIAL), report.checks
+    steps = check(screening, CheckKind.STEPS_NEEDED)
+    assert (steps.passed, steps.evidence[:8]) == (None, "one step")
+    assert check(screening, CheckKind.BOOTS).passed
+
+
+def test_a_verifier_that_expires_waits_for_a_person(bubblewrap: Backend) -> None:
+    """It compares the clock with a day in a hundred days."""
+    limit = int(time.time()) + 100 * 86_400
+    task = shell_task(f'{RIGHT} && test "$(date +%s)" -lt {limit} {REWARD}')
+    screening = screened(task, bubblewrap)
+    clock = check(screening, CheckKind.CLOCK_SHIFTED)
+    if clock.passed is None:
+        pytest.skip(clock.evidence)
+    assert screening.report.verdict is ScreenVerdict.QUARANTINED, screening.report.checks
+    assert screening.report.reason == "not-clock-shifted"
+    assert "the grader" in clock.evidence
+
+
+def test_a_verifier_that_works_in_one_zone_only_waits_for_a_person(bubblewrap: Backend) -> None:
+    task = shell_task(f'{RIGHT} && test "$TZ" != Pacific/Kiritimati {REWARD}')
+    report = screened(task, bubblewrap).report
+    assert (report.verdict, report.reason) == (ScreenVerdict.QUARANTINED, "not-clock-shifted")
+
+
+def test_a_verifier_that_looks_away_from_values_waits_for_a_person(bubblewrap: Backend) -> None:
+    task = shell_task(f"grep -q '^8..$' out.txt {REWARD}")
+    report = screened(task, bubblewrap).report
+    assert (report.verdict, report.reason) == (ScreenVerdict.QUARANTINED, "not-mutants-fail")
+    assert "line-repeated:out.txt" in report.survivors
+
+
+def test_a_strangers_reference_may_look_at_the_end(bubblewrap: Backend) -> None:
+    task = shell_task(f"{RIGHT} {REWARD}")
+    sealed = task.sealed.model_copy(
+        update={"reference": (*task.sealed.reference, bash("cat out.txt"))}
+    )
+    report = screened(rebuilt(task, sealed=sealed), bubblewrap).report
+    assert (report.verdict, report.reason) == (ScreenVerdict.QUARANTINED, "not-prefixes-fail")
+
+
+def test_a_fault_that_rejects_is_not_hidden_behind_one_for_a_person(bubblewrap: Backend) -> None:
+    """Survivors would wait for a person; that doing nothing is rewarded is sure."""
+    report = screened(shell_task("echo 1 > /logs/verifier/reward.txt"), bubblewrap).report
+    assert report.verdict is ScreenVerdict.REJECTED
+    assert report.reason == "not-initial-state-fails"
+    never = shell_task("echo 0 > /logs/verifier/reward.txt", goal="Write a sum.")
+    report = screened(never, bubblewrap).report
+    assert (report.verdict, report.reason) == (ScreenVerdict.REJECTED, "not-reference-passes")
+
+
+@pytest.mark.parametrize(
+    ("goal", "named"),
+    [
+        ("Write to `/workspace/out.txt`.", True),
+        ("Write to out.txt, please.", True),
+        ("Write to out.txt.", True),
+        ("Write to out.txt.bak or layout.txt.", False),
+        ("Write the output.", False),
+    ],
+)
+def test_an_output_is_named_as_a_whole_word(goal: str, named: bool) -> None:
+    task = shell_task("true", goal=goal)
+    made = Specimen("reference", Role.REFERENCE, (File(path="out.txt", content="820\n"),))
+    graded = [(replace(made, name=name), PASSED) for name in ("reference", INITIAL)]
+    (found,) = (c for c in observed(task, Trials(), graded) if c.kind == CheckKind.OUTPUTS_NAMED)
+    assert found.passed is named
+
+
+def test_a_strangers_word_is_not_a_measurement(bubblewrap: Backend) -> None:
+    """Its tags and its other solution come from who wants it to be accepted."""
+    screening = screened(outsiders(real_task()), bubblewrap)
+    for kind in (CheckKind.DESCRIBED, CheckKind.ALTERNATIVE_PASSES):
+        assert kind in screening.report.unmeasured
+        assert "only its author says so" in check(screening, kind).evidence
+    assert screening.report.trust is Trust.PARTIAL
+
+
+def test_the_reference_once_more_is_no_other_solution(bubblewrap: Backend) -> None:
+    task = real_task()
+    again = sabotaged(task, alternatives=(task.sealed.reference,))
+    assert screened(again, bubblewrap).report.reason == "not-alternative-passes"
+
+
+@pytest.mark.parametrize("what", ["grader", "tool", "user"])
+def test_a_program_that_nobody_knows_is_a_reason(bubblewrap: Backend, what: str) -> None:
+    task = real_task()
+    if what == "grader":
+        task = graded_by(task, program="nosuch")
+    else:
+        home = ToolHome.SANDBOX if what == "tool" else ToolHome.HOST
+        ghost = ToolSpec(name="ghost", description="none", home=home, program="nosuch")
+        brief = task.brief.model_copy(update={"tools": (*task.brief.tools, ghost)})
+        task = rebuilt(task, brief=brief)
+    screening = screened(task, bubblewrap)
+    assert (screening.report.verdict, screening.report.reason) == (
+        ScreenVerdict.REJECTED,
+        "not-pinned",
+    )
+    assert "nosuch" in check(screening, CheckKind.PINNED).evidence
+
+
+def test_no_value_in_code_is_changed_and_the_receipt_says_so() -> None:
+    task = graded_by(outsiders(real_task()), program="tests")
+    made = Specimen("reference", Role.REFERENCE, ())
+    graded = [(made, PASSED)]
+    checks = {c.kind: c for c in observed(task, Trials(), graded)}
+    assert checks[CheckKind.VALUES_CHANGED].passed is None
+    assert "no value was changed" in checks[CheckKind.MUTANTS_FAIL].evidence
