@@ -16,7 +16,7 @@ from flows.screening import screen_all, stop_at_faults
 from flywheel.errors import ConfigError
 from flywheel.formats import Imported, read_folder
 from flywheel.formats.collection import shown
-from flywheel.propose import as_imported, is_generated
+from flywheel.generate import as_imported, is_generated
 from flywheel.screen.exploits import control_id
 from flywheel.screen.page import Screened, render_screening
 from flywheel.store import append, read

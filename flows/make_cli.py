@@ -37,8 +37,8 @@ def generate(
     """Generate tasks as native task folders, least covered rule pairs first."""
     from flywheel.families.catalogue import FAMILIES
     from flywheel.formats.manifest import write_manifest
+    from flywheel.generate import generated, paired
     from flywheel.plugins import load
-    from flywheel.propose import generated, paired
     from flywheel.sandbox.choose import open_backend
     from flywheel.walk import walked
 

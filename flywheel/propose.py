@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations, cycle, islice
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from schemas.base import seed_from
 from schemas.config import CycleConfig
 from schemas.hypothesis import Hypothesis
 from schemas.lineage import Split
-from schemas.task import Budget, Source, SourceKind, TaskManifest
+from schemas.task import Source, SourceKind, TaskManifest
 
 LICENCE = "Apache-2.0"
 SEED_URI = "seed"
@@ -182,7 +181,7 @@ def propose(
                 "families, more rules (seed_rules) or a larger max_rules"
             )
         rng = np.random.default_rng(seed_from(config.seed, number, order, wish.kind))
-        chosen = _least_covered(wish.cells, counts, rng)
+        chosen = least_covered(wish.cells, counts, rng)
         for index, cell in enumerate(islice(chosen, wish.count - wish.twins)):
             seed = seed_from(config.seed, number, order, index) >> 32
             family = family_called(families, cell.family)
@@ -191,71 +190,7 @@ def propose(
     return tuple(made)
 
 
-def generated(families: Families, names: Iterable[str], seed: int) -> Iterator[TaskManifest]:
-    """Yield training tasks for ever, families in turn, uncovered pairs of rules first.
-
-    Raises:
-        ConfigError: a family is unknown.
-    """
-    source = Source(kind=SourceKind.COVERAGE, uri=f"generated-{seed}", licence=LICENCE)
-    train = [c for c in cells(families, names) if split_of(c.name) is Split.TRAIN]
-    chosen = _least_covered(train, Counter(), np.random.default_rng(seed))
-    for index, cell in enumerate(chosen):
-        with suppress(ManifestError):  # another cell's turn will come
-            yield make_task(
-                families[cell.family],
-                cell.rules,
-                seed_from(seed, index) >> 32,
-                Lexicon(Split.TRAIN),
-                Budget(),
-                source,
-            )
-
-
-def paired(families: Families, name: str, rule: str, seed: int) -> Iterator[TaskManifest]:
-    """Yield matched pairs for ever: a task with `rule` live, then the same case without it.
-
-    Raises:
-        ConfigError: the family is unknown, or has no such rule.
-    """
-    family = family_called(families, name)
-    with_rule = [c for c in cells(families, [name]) if rule in c.rules and len(c.rules) > 1]
-    if not with_rule:
-        raise ConfigError(f"family {name}: no rule {rule!r}; there are {', '.join(family.rules)}")
-    source = Source(kind=SourceKind.COVERAGE, uri=f"paired-{seed}", licence=LICENCE)
-    for index, cell in enumerate(cycle(with_rule)):
-        with suppress(ManifestError):
-            number = seed_from(seed, index) >> 32
-            lexicon = Lexicon(Split.TRAIN)
-            yield from make_pair(family, cell.rules, rule, number, lexicon, Budget(), source)
-
-
-def is_generated(families: Families, task: TaskManifest) -> bool:
-    """Tell whether a task is, byte for byte, what one of these families makes.
-
-    Whoever hands over a task can write any source into it; this can't be forged.
-    """
-    family = families.get(task.family)
-    if family is None or task.family_version != family.version or task.features is None:
-        return False
-    for split in Split:
-        lexicon = Lexicon(split, task.features.thing)
-        with suppress(ManifestError):
-            budget, source = task.brief.budget, task.source
-            made = make_task(family, frozenset(task.rules), task.seed, lexicon, budget, source)
-            if made.version_id == task.version_id:
-                return True
-    return False
-
-
-def as_imported(task: TaskManifest) -> TaskManifest:
-    """Return a task of unknown hands as what it is; see `is_generated` for those that are not."""
-    source = Source.model_validate({**dict(task.source), "kind": SourceKind.IMPORTED})
-    fields = {name: getattr(task, name) for name in TaskManifest.model_fields}
-    return TaskManifest.model_validate({**fields, "source": source})
-
-
-def _least_covered(
+def least_covered(
     among: Sequence[Cell], counts: Counter[str], rng: np.random.Generator
 ) -> Iterator[Cell]:
     """Go round the cells for ever, families in turn, and count them in `counts`.

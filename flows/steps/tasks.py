@@ -10,8 +10,9 @@ from flows.screening import screen_all, stop_at_faults
 from flows.step import Records, step, tally
 from flywheel.families.lexicon import Lexicon
 from flywheel.formats import read_folder
+from flywheel.generate import as_imported
 from flywheel.plugins import run_proposer
-from flywheel.propose import LICENCE, as_imported, wishes
+from flywheel.propose import LICENCE, wishes
 from flywheel.propose import propose as propose_tasks
 from flywheel.splits import assign_splits, cell_of, combination, fingerprint, lineage, split_of
 from flywheel.store import read

@@ -13,7 +13,7 @@ from flows.screening import control_families, control_shard, screen_all
 from flows.steps.tasks import propose
 from flywheel.errors import ConfigError, ManifestError
 from flywheel.formats import Imported
-from flywheel.propose import as_imported
+from flywheel.generate import as_imported
 from flywheel.sandbox import Backend
 from flywheel.store import (
     close,

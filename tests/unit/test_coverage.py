@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from flywheel.coverage import Coverage, coverage, new_pairs, pairs_of, possible_pairs
 from flywheel.families import Axis
 from flywheel.families.catalogue import FAMILIES
-from flywheel.propose import cells, generated, propose, wishes
+from flywheel.generate import generated
+from flywheel.propose import cells, propose, wishes
 from flywheel.splits import combination, split_of
 from schemas.config import CycleConfig, ProposeConfig
 from schemas.lineage import Split
