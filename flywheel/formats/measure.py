@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flywheel.formats.software import WORKDIR
-from flywheel.graders import grader_source
+from flywheel.graders import companion_source
 from flywheel.graders.reports import Outcome, read
 from flywheel.sandbox import ArtifactRefused, OpenSandbox, SandboxSpec
 from schemas.file import File
@@ -109,7 +109,7 @@ def run(
     spec = SandboxSpec({}, BOOT_SECONDS + command.seconds, labels, workdir=WORKDIR)
     with open_sandbox(spec) as box:
         box.put(tree.values())
-        box.put([File(path=_RUNNER, content=grader_source("unittest_lines"))])
+        box.put([File(path=_RUNNER, content=companion_source("unittest_lines"))])
         argv = ["/bin/bash", "-c", _SETTING + command.line(tree)]
         if box.call(argv, command.seconds).timed_out:
             return None

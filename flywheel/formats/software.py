@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from flywheel.formats.collection import Files, FormatError
-from flywheel.graders import grader_source, grader_version
+from flywheel.graders import companion_source, grader_version
 from flywheel.tools import BASH_TOOL, SUBMIT_TOOL
 from schemas.base import Record
 from schemas.file import File
@@ -67,11 +67,11 @@ def make_grader(tests: HiddenTests, hidden: Files, patch: str, source: str) -> G
     _check_names([*tests.fail_to_pass, *tests.pass_to_pass], source)
     files = [
         File(path="tests.json", content=tests.model_dump_json(indent=1)),
-        File(path="reports.py", content=grader_source("reports")),
+        File(path="reports.py", content=companion_source("reports")),
         *(File(path=f"hidden/{f.path}", **f.model_dump(exclude={"path"})) for f in hidden.values()),
     ]
     if tests.results == "lines":
-        files.append(File(path="runner.py", content=grader_source("unittest_lines")))
+        files.append(File(path="runner.py", content=companion_source("unittest_lines")))
     if patch:
         files.append(File(path="test.patch", content=patch))
     return Grader(

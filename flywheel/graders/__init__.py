@@ -3,6 +3,7 @@
 import hashlib
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 from flywheel.errors import ConfigError
 
@@ -21,6 +22,15 @@ def grader_source(name: str) -> str:
     """
     if name not in GRADERS:
         raise ConfigError(f"grader.program {name!r}: unknown; use one of {', '.join(GRADERS)}")
+    return _text(name)
+
+
+def companion_source(name: Literal["reports", "unittest_lines"]) -> str:
+    """Return the text of a program that travels among the hidden files of the grader `tests`."""
+    return _text(name)
+
+
+def _text(name: str) -> str:
     return (files(__package__) / f"{name}.py").read_text("utf-8")
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -130,7 +131,7 @@ def test_screening_survives_kill_9_and_loses_nothing(
     left = [
         entry.name
         for entry in Path("/proc").glob("[0-9]*")
-        if _name(entry).startswith(f"bwrap of {process.pid}")
+        if _name(entry).startswith(f"bwrap of {socket.gethostname()} {process.pid} ")
     ]
     assert left == []
 
