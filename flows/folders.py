@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from os import fsencode
 from pathlib import Path
@@ -35,10 +36,16 @@ def screen_folder(folder: str, config: CycleConfig) -> str:
         room.backend.reap()
         began = perf_counter()
         imported = known(read_folder(Path(folder)), room)
+        if not imported.tasks and not imported.refused:
+            raise ConfigError(f"{folder}: there is nothing in it; `flywheel generate` makes tasks")
         append(room.store, imported.tasks)
         said = f"{len(imported.tasks)} tasks read, {len(imported.refused)} refused"
         room.progress.line("read", said, began)
         return str(page_of(room, Path(folder), imported, "screening"))
+
+
+MOST_NAMED = 20
+"""Tasks that are named on the terminal; the page names all."""
 
 
 def _refuse_options(room: Room) -> None:
@@ -74,6 +81,7 @@ def page_of(room: Room, folder: Path, imported: Imported, run_id: str) -> Path:
     faults = screen_all(room, run_id, new)
     screened = _screened(room, imported)
     room.progress.line("screen", _said(screened), began)
+    _name_the_others(room, screened, imported)
     page = _written(room, folder.resolve(), screened, imported)
     stop_at_faults(room, faults, len(new))
     return page
@@ -82,15 +90,33 @@ def page_of(room: Room, folder: Path, imported: Imported, run_id: str) -> Path:
 def known(imported: Imported, room: Room) -> Imported:
     """Take a task's word for where it comes from only where our own families make it."""
     tasks = (t if is_generated(room.families, t) else as_imported(t) for t in imported.tasks)
-    return Imported(tasks=tuple(tasks), refused=imported.refused)
+    return replace(imported, tasks=tuple(tasks))
 
 
 def _screened(room: Room, imported: Imported) -> list[Screened]:
     reports = receipts_in_force(room, imported.tasks, unscreened=True)
+    places = imported.places or [task.source.uri for task in imported.tasks]
     return [
-        Screened(name=task.source.uri, task=task, report=reports[task.version_id])
-        for task in imported.tasks
+        Screened(name=place, task=task, report=reports[task.version_id])
+        for place, task in zip(places, imported.tasks, strict=True)
     ]
+
+
+def _name_the_others(room: Room, screened: Sequence[Screened], imported: Imported) -> None:
+    """Tell on the terminal what was not accepted or not read, and why; the page has all of it."""
+    lines = [
+        f"    {item.report.verdict.value} {item.name}: {item.report.reason}: {item.evidence[:160]}"
+        for item in screened
+        if item.report.verdict is not ScreenVerdict.ACCEPTED
+    ]
+    lines += [
+        f"    not read {item.path}: {item.field + ': ' if item.field else ''}{item.reason[:160]}"
+        for item in imported.refused
+    ]
+    for line in lines[:MOST_NAMED]:
+        room.progress.say("".join(mark if mark.isprintable() else " " for mark in line))
+    if len(lines) > MOST_NAMED:
+        room.progress.say(f"    and {len(lines) - MOST_NAMED} more, on the page")
 
 
 def _cited(room: Room, screened: Sequence[Screened]) -> list[ControlReport]:
@@ -108,11 +134,21 @@ def _said(screened: list[Screened]) -> str:
     reasons = Counter(
         item.report.reason for item in screened if item.report.verdict != ScreenVerdict.ACCEPTED
     )
-    counts = ", ".join(f"{count} {verdict.value}" for verdict, count in verdicts.items())
+    trust = Counter(
+        item.report.trust.value
+        for item in screened
+        if item.report.verdict is ScreenVerdict.ACCEPTED
+    )
+    tiers = ", ".join(f"{count} {tier}" for tier, count in sorted(trust.items()))
+    counts = ", ".join(
+        f"{count} {verdict.value}" + (f" [{tiers}]" if verdict is ScreenVerdict.ACCEPTED else "")
+        for verdict, count in verdicts.items()
+    )
     why = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
     killed = sum(item.report.mutants_killed for item in screened)
     mutants = sum(item.report.mutants for item in screened)
-    return f"{counts or 'nothing'}{f' ({why})' if why else ''}; {killed} of {mutants} wrong failed"
+    said = f"{counts or 'nothing'}{f' ({why})' if why else ''}"
+    return f"{said}; {killed} of {mutants} wrong solutions failed"
 
 
 def _written(room: Room, folder: Path, screened: list[Screened], imported: Imported) -> Path:

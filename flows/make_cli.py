@@ -149,17 +149,25 @@ def export(
     out: Annotated[Path, typer.Argument(help="Where the Harbor task folders go.")],
     image: Annotated[str, typer.Option(help="Base image of the exported tasks, by digest.")],
 ) -> None:
-    """Export tasks as Harbor task folders (schema 1.4), with reference and separate verifier."""
+    """Export tasks as Harbor task folders (schema 1.4), with reference and separate verifier.
+
+    Nothing is screened here: export what `flywheel screen` accepted. The image needs bash and
+    python3.
+    """
     from flywheel.formats import read_folder
     from flywheel.formats.harbor_export import write_harbor
 
     with plain_errors():
+        if "@sha256:" not in image:
+            raise ConfigError(f"--image {image}: name it by digest, as NAME@sha256:…")
         imported = read_folder(folder)
         for number, task in enumerate(imported.tasks):
             write_harbor(task, out / f"{number:04d}-{task.family.replace('/', '-')}", image)
         for refusal in imported.refused:
             typer.echo(f"not read: {refusal.path}: {refusal.field}: {refusal.reason}", err=True)
-        typer.echo(f"{len(imported.tasks)} tasks in {out}")
+        typer.echo(f"{len(imported.tasks)} tasks in {out}, not screened here")
+        if imported.refused:
+            raise typer.Exit(1)
 
 
 def _line(text: str) -> str:

@@ -44,8 +44,9 @@ class Progress:
     def line(self, name: str, text: str, since: float) -> None:
         """Say what a stage came to; `since` is its start on the performance counter."""
         seconds = perf_counter() - since
-        self.console.print(f"  {name:<12} {seconds:6.1f} s  {text}", highlight=False, markup=False)
+        said = f"  {name:<12} {seconds:6.1f} s  {text}"
+        self.console.print(said, highlight=False, markup=False, soft_wrap=True)
 
     def say(self, text: str) -> None:
         """Say something that is no stage."""
-        self.console.print(text, highlight=False, markup=False)
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)

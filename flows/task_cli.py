@@ -92,7 +92,10 @@ def list_items(home: ScreeningHome = SCREENING_HOME) -> None:
 
     with plain_errors(), opened(home) as store:
         decided = {made.item_id: made for made in read(store, ReviewDecision)}
-        for item in read(store, ReviewItem):
+        items = read(store, ReviewItem)
+        if not items:
+            typer.echo(f"nothing waits in {home}")
+        for item in items:
             made = decided.get(item.item_id)
             state = f"{made.ruling.value} by {made.author}: {made.note}" if made else "waits"
             typer.echo(f"{item.item_id}  {item.reason}  {_line(item.name)}  [{_line(state)}]")

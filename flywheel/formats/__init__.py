@@ -39,6 +39,8 @@ class Imported:
 
     tasks: tuple[TaskManifest, ...]
     refused: tuple[Refused, ...]
+    places: tuple[str, ...] = ()
+    """Where each of the tasks stood below the folder, printable; empty: nowhere."""
 
 
 def _native(path: Path, bases: Bases) -> Iterator[TaskManifest | ManifestError]:
@@ -79,6 +81,7 @@ def read_folder(folder: Path, bases: Bases = KNOWN_BASES) -> Imported:
         refused the second time.
     """
     tasks: list[TaskManifest] = []
+    places: list[str] = []
     refused: list[Refused] = []
     seen: dict[str, str] = {}
     try:
@@ -92,9 +95,10 @@ def read_folder(folder: Path, bases: Bases = KNOWN_BASES) -> Imported:
             kept = found if isinstance(found, ManifestError) else _once(found, entry, seen)
             if isinstance(kept, TaskManifest):
                 tasks.append(kept)
+                places.append(shown(entry.name))
             else:
                 refused.append(_refusal(entry, kept))
-    return Imported(tuple(tasks), tuple(refused))
+    return Imported(tuple(tasks), tuple(refused), tuple(places))
 
 
 def _read(path: Path, bases: Bases) -> Iterator[TaskManifest | ManifestError]:

@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from flywheel.formats import Refused
 from flywheel.intervals import clopper_pearson
 from flywheel.screen.flake import flake_interval
-from schemas.screening import CheckKind, ControlReport, ScreenReport
+from schemas.screening import CheckKind, ControlReport, ScreenReport, ScreenVerdict
 from schemas.task import TaskManifest
 
 
@@ -71,8 +71,9 @@ def render_screening(
     template = (files("flywheel") / "templates" / "screening.html").read_text("utf-8")
     killed = sum(item.report.mutants_killed for item in screened)
     mutants = sum(item.report.mutants for item in screened)
-    runs = sum(item.report.references for item in screened)
-    passed = sum(item.report.references_passed for item in screened)
+    accepted = [item.report for item in screened if item.report.verdict is ScreenVerdict.ACCEPTED]
+    runs = sum(report.references for report in accepted)
+    passed = sum(report.references_passed for report in accepted)
     return environment.from_string(template).render(
         folder=folder,
         screened=screened,
