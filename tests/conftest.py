@@ -24,3 +24,9 @@ def docker_backend() -> Backend:
         if os.environ.get("CI"):
             raise
         pytest.skip(str(error))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start whole cycles first: they take longest, and nothing should wait for them at the end."""
+    items.sort(key=lambda item: "end_to_end" not in item.nodeid)
