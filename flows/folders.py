@@ -160,7 +160,7 @@ def _written(room: Room, folder: Path, screened: list[Screened], imported: Impor
     out.mkdir(parents=True, exist_ok=True)
     lines = "".join(item.report.model_dump_json() + "\n" for item in screened)
     digest = sha256(fsencode(folder)).hexdigest()[:8]
-    name = f"{shown(folder.name, 50)}-{digest}"
+    name = f"{shown(folder.name.lstrip('.'), 50)}-{digest}"
     (out / f"{name}.receipts.jsonl").write_text(lines, "utf-8")
     page = out / f"{name}.html"
     text = render_screening(
