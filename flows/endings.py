@@ -14,8 +14,12 @@ INTERRUPTED = "interrupted: what is done is kept; the same command goes on from 
 
 def printable(error: Exception) -> str:
     """Return an error as one safe line: its evidence may hold what an agent wrote."""
-    text = f"{type(error).__name__}: {error}"
-    return "".join(mark if mark.isprintable() else " " for mark in text)
+    return one_line(f"{type(error).__name__}: {error}")
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """Return text of unknown hands as one safe line of at most so many characters."""
+    return "".join(mark if mark.isprintable() else " " for mark in text)[:most]
 
 
 @contextmanager

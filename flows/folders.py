@@ -10,6 +10,7 @@ from time import perf_counter
 
 from prefect import flow
 
+from flows.endings import one_line
 from flows.pool import receipts_in_force
 from flows.progress import Progress, terminal
 from flows.runtime import Room, open_room, unfinished
@@ -23,6 +24,9 @@ from flywheel.screen.page import Screened, render_screening
 from flywheel.store import append, read
 from schemas.config import CycleConfig
 from schemas.screening import CheckKind, ControlReport, ScreenVerdict
+
+MOST_NAMED = 20
+"""Tasks that are named on the terminal; the page names all."""
 
 
 @flow(name="screen-folder", validate_parameters=True)
@@ -42,10 +46,6 @@ def screen_folder(folder: str, config: CycleConfig) -> str:
         said = f"{len(imported.tasks)} tasks read, {len(imported.refused)} refused"
         room.progress.line("read", said, began)
         return str(page_of(room, Path(folder), imported, "screening"))
-
-
-MOST_NAMED = 20
-"""Tasks that are named on the terminal; the page names all."""
 
 
 def _refuse_options(room: Room) -> None:
@@ -104,17 +104,18 @@ def _screened(room: Room, imported: Imported) -> list[Screened]:
 
 def _name_the_others(room: Room, screened: Sequence[Screened], imported: Imported) -> None:
     """Tell on the terminal what was not accepted or not read, and why; the page has all of it."""
+    reports = [(item.name, item.report) for item in screened]
     lines = [
-        f"    {item.report.verdict.value} {item.name}: {item.report.reason}: {item.evidence[:160]}"
-        for item in screened
-        if item.report.verdict is not ScreenVerdict.ACCEPTED
+        f"    {report.verdict.value} {name}: {report.reason}: {report.evidence[:160]}"
+        for name, report in reports
+        if report.verdict is not ScreenVerdict.ACCEPTED
     ]
     lines += [
         f"    not read {item.path}: {item.field + ': ' if item.field else ''}{item.reason[:160]}"
         for item in imported.refused
     ]
     for line in lines[:MOST_NAMED]:
-        room.progress.say("".join(mark if mark.isprintable() else " " for mark in line))
+        room.progress.say(one_line(line))
     if len(lines) > MOST_NAMED:
         room.progress.say(f"    and {len(lines) - MOST_NAMED} more, on the page")
 

@@ -2,18 +2,20 @@
 
 import os
 from collections.abc import Iterator
+from itertools import count as counting
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.endings import plain_errors
+from flows.endings import one_line, plain_errors
 from flows.server import serving
 from flows.task_cli import SCREENING_HOME, PluginPaths, ScreeningHome
 from flywheel.errors import ConfigError
+from schemas.base import seed_from
 from schemas.config import CycleConfig
-from schemas.task import TaskManifest
+from schemas.task import Budget, Source, SourceKind, TaskManifest
 
 Families = Annotated[
     str, typer.Option(help="Names with commas between, or `all`: `flywheel coverage` lists them.")
@@ -39,6 +41,7 @@ def generate(
     from flywheel.formats.manifest import write_manifest
     from flywheel.generate import generated, paired
     from flywheel.plugins import load
+    from flywheel.propose import LICENCE
     from flywheel.sandbox.choose import open_backend
     from flywheel.walk import walked
 
@@ -46,7 +49,9 @@ def generate(
         known = {**FAMILIES, **load(tuple(plugin or ())).families}
         tasks: Iterator[TaskManifest]
         if walk:
-            tasks = walked(seed, open_backend("auto").open)
+            ways = (seed_from(seed, number) >> 32 for number in counting())
+            source = Source(kind=SourceKind.COVERAGE, uri=f"walk-{seed}", licence=LICENCE)
+            tasks = walked(ways, open_backend("auto").open, Budget(), source)
         elif pair is not None:
             family, _, rule = pair.partition(":")
             tasks = paired(known, family, rule, seed)
@@ -89,7 +94,8 @@ def history(
         made = 0
         for found in tasks_from_history(origin, command, open_backend(kind).open, labels, commits):
             if isinstance(found, Skipped):
-                typer.echo(f"skipped {found.commit[:12]}: {found.reason}: {_line(found.evidence)}")
+                why = one_line(found.evidence, 300)
+                typer.echo(f"skipped {found.commit[:12]}: {found.reason}: {why}")
                 continue
             write_manifest(found, folder / f"{made:04d}-history")
             made += 1
@@ -168,10 +174,6 @@ def export(
         typer.echo(f"{len(imported.tasks)} tasks in {out}, not screened here")
         if imported.refused:
             raise typer.Exit(1)
-
-
-def _line(text: str) -> str:
-    return "".join(mark if mark.isprintable() else " " for mark in text)[:300]
 
 
 def register(app: typer.Typer) -> None:

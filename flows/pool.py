@@ -27,6 +27,10 @@ class Pool:
     assignments: tuple[SplitAssignment, ...]
     receipts: Mapping[str, ScreenReport]
     """By version id, in force: same environment, harness and grader as now."""
+    rulings: Mapping[str, Ruling]
+    """By item id: what a person last decided about a task quarantined for that reason."""
+    flaky: frozenset[str]
+    """Version ids whose reference fails too often under the conditions of now."""
 
     @cached_property
     def admitted(self) -> Mapping[str, SplitAssignment]:
@@ -42,11 +46,6 @@ class Pool:
     def components(self) -> Mapping[str, str]:
         """By task id."""
         return {event.task_id: event.component for event in self.admitted.values()}
-
-    rulings: Mapping[str, Ruling]
-    """By item id: what a person last decided about a task quarantined for that reason."""
-    flaky: frozenset[str]
-    """Version ids whose reference fails too often under the conditions of now."""
 
     @cached_property
     def trust(self) -> Mapping[str, Trust]:

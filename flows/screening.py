@@ -14,7 +14,7 @@ from flows.runtime import Room, screening_version
 from flywheel.errors import FlywheelError
 from flywheel.screen import Screening
 from flywheel.screen import screen as screen_task
-from flywheel.screen.exploits import UNTRUSTED, control, control_id
+from flywheel.screen.exploits import control, control_id
 from flywheel.screen.receipt import receipt
 from flywheel.store import append, read, transaction
 from schemas.attempt import InfraStage, InfraStatus
@@ -23,10 +23,9 @@ from schemas.screening import (
     ControlReport,
     ReviewItem,
     ScreenCheck,
-    ScreenReport,
     ScreenVerdict,
 )
-from schemas.task import TaskManifest
+from schemas.task import UNTRUSTED, TaskManifest
 
 Controls = Mapping[str, ControlReport]
 """By control id."""
@@ -174,13 +173,9 @@ def _for_review(tasks: Sequence[TaskManifest], done: Sequence[Screening]) -> lis
             version_id=manifest.version_id,
             name=f"{manifest.family} {manifest.source.uri}",
             reason=screening.report.reason,
-            evidence=_evidence(screening.report),
+            evidence=screening.report.evidence,
             raised_at=time(),
         )
         for manifest, screening in zip(tasks, done, strict=True)
         if screening.report.verdict is ScreenVerdict.QUARANTINED
     ]
-
-
-def _evidence(report: ScreenReport) -> str:
-    return next(check.evidence for check in report.checks if check.passed is False)

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from flows.endings import plain_errors
+from flows.endings import one_line, plain_errors
 from flows.server import serving
 from flywheel.coverage import Coverage
 from flywheel.errors import ConfigError
@@ -98,8 +98,9 @@ def list_items(home: ScreeningHome = SCREENING_HOME) -> None:
         for item in items:
             made = decided.get(item.item_id)
             state = f"{made.ruling.value} by {made.author}: {made.note}" if made else "waits"
-            typer.echo(f"{item.item_id}  {item.reason}  {_line(item.name)}  [{_line(state)}]")
-            typer.echo(f"    {_line(item.evidence)}")
+            name, state = one_line(item.name, 400), one_line(state, 400)
+            typer.echo(f"{item.item_id}  {item.reason}  {name}  [{state}]")
+            typer.echo(f"    {one_line(item.evidence, 400)}")
 
 
 @review.command()
@@ -142,10 +143,6 @@ def _decide(item_id: str, ruling: Ruling, author: str, note: str, home: str) -> 
         )
         append(store, [decision])
         typer.echo(f"{item_id}: {ruling.value} by {author}")
-
-
-def _line(text: str) -> str:
-    return "".join(mark if mark.isprintable() else " " for mark in text)[:400]
 
 
 def _show(found: Coverage) -> None:

@@ -77,5 +77,4 @@ def is_generated(families: Families, task: TaskManifest) -> bool:
 def as_imported(task: TaskManifest) -> TaskManifest:
     """Return a task of unknown hands as what it is; see `is_generated` for those that are not."""
     source = Source.model_validate({**dict(task.source), "kind": SourceKind.IMPORTED})
-    fields = {name: getattr(task, name) for name in TaskManifest.model_fields}
-    return TaskManifest.model_validate({**fields, "source": source})
+    return task.with_source(source)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from flywheel.errors import HoldoutViolation, SplitViolation
 from schemas.lineage import EdgeKind, Fingerprint, LineageEdge, Split, SplitAssignment
-from schemas.task import SourceKind, TaskManifest
+from schemas.task import UNTRUSTED, TaskManifest
 
 SHARES = {Split.TRAIN: 0.60, Split.DEV: 0.25, Split.HOLDOUT: 0.15}
 SALT = "flywheel-splits-1"
@@ -31,7 +31,7 @@ def cell_of(task: TaskManifest) -> str:
     """
     if task.rules:
         return combination(task.family, task.rules)
-    if task.source.kind in (SourceKind.IMPORTED, SourceKind.PROPOSED):
+    if task.source.kind in UNTRUSTED:
         return f"{task.family}:{task.source.uri}"
     return f"{task.family}:{'>'.join(call.tool for call in task.sealed.reference)}"
 

@@ -108,6 +108,12 @@ class ScreenReport(Record):
     seconds: Seconds
 
     @property
+    def evidence(self) -> str:
+        """What the check said that is the reason; empty for an accepted task."""
+        named = self.reason.removeprefix("not-")
+        return "; ".join(check.evidence for check in self.checks if check.kind == named)
+
+    @property
     def item_id(self) -> str:
         """Identity of the item that waits for a person, where this receipt raises one."""
         return review_id(self.version_id, self.reason)

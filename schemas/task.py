@@ -226,6 +226,10 @@ class SourceKind(StrEnum):
     """By a model: no trust comes with it."""
 
 
+UNTRUSTED = frozenset({SourceKind.IMPORTED, SourceKind.PROPOSED})
+"""Sources whose tasks nobody here vouches for; each brings a grader of its own."""
+
+
 class Source(Record):
     """Provenance of a task."""
 
@@ -254,6 +258,12 @@ class TaskManifest(Record):
     source: Source
     outside: Mapping[str, str] = {}
     """Fields of an imported format that have no home here, kept for the way back."""
+
+    def with_source(self, source: Source) -> "TaskManifest":
+        """Return the same task from another source, with identities of its own."""
+        # Not `model_copy`: it would keep the identities that were worked out before.
+        fields = {name: getattr(self, name) for name in TaskManifest.model_fields}
+        return TaskManifest.model_validate({**fields, "source": source})
 
     @computed_field  # type: ignore[prop-decorator]
     @cached_property

@@ -8,7 +8,6 @@ from flows.pool import load_pool
 from flows.runtime import Room
 from flows.screening import screen_all, stop_at_faults
 from flows.step import Records, step, tally
-from flywheel.families.lexicon import Lexicon
 from flywheel.formats import read_folder
 from flywheel.generate import as_imported
 from flywheel.plugins import run_proposer
@@ -16,15 +15,14 @@ from flywheel.propose import LICENCE, wishes
 from flywheel.propose import propose as propose_tasks
 from flywheel.splits import assign_splits, cell_of, combination, fingerprint, lineage, split_of
 from flywheel.store import read
-from flywheel.walk import LENGTHS, SHORTEST, walk
+from flywheel.walk import walked
 from schemas.base import seed_from
 from schemas.config import Cycle
 from schemas.hypothesis import Hypothesis, HypothesisVerdict, Judgement
 from schemas.lineage import Fingerprint, Split, SplitAssignment
 from schemas.screening import Proposal, ScreenVerdict
-from schemas.task import Source, SourceKind, TaskManifest
+from schemas.task import UNTRUSTED, Source, SourceKind, TaskManifest
 
-OUTSIDE = frozenset({SourceKind.IMPORTED, SourceKind.PROPOSED})
 NAMED = 3
 """Imports that could not be read and that a stage's line names; a file lists all."""
 MAX_CHANCES = 2
@@ -48,7 +46,7 @@ def open_hypotheses(room: Room) -> tuple[Hypothesis, ...]:
 def propose(room: Room, cycle: Cycle) -> tuple[Records, str]:
     """Families and open hypotheses in, new task manifests out."""
     known = read(room.store, TaskManifest)
-    held = {task.source.uri for task in known if task.source.kind not in OUTSIDE}
+    held = {task.source.uri for task in known if task.source.kind not in UNTRUSTED}
     covered = Counter(combination(task.family, task.rules) for task in known)
     wanted = wishes(cycle.config, open_hypotheses(room), held, room.families)
     made = propose_tasks(cycle.config, wanted, cycle.number, covered, room.families)
@@ -97,19 +95,12 @@ def _write_refused(room: Room, cycle: Cycle, refused: Sequence[str]) -> None:
 def _walked(room: Room, cycle: Cycle) -> list[TaskManifest]:
     """Walk the graph of tools; keep the training tasks that come of it."""
     source = Source(kind=SourceKind.COVERAGE, uri="walk", licence=LICENCE)
-    lexicon, budget = Lexicon(Split.TRAIN), cycle.config.budget
-    walks = (
-        walk(
-            seed_from(cycle.config.seed, cycle.number, "walk", number) >> 32,
-            lexicon,
-            SHORTEST + number % LENGTHS,
-            room.backend.open,
-            budget,
-            source,
-        ).task
+    ways = (
+        seed_from(cycle.config.seed, cycle.number, "walk", number) >> 32
         for number in range(cycle.config.propose.walks)
     )
-    return [t for t in walks if t is not None and split_of(cell_of(t)) is Split.TRAIN]
+    walks = walked(ways, room.backend.open, cycle.config.budget, source)
+    return [task for task in walks if split_of(cell_of(task)) is Split.TRAIN]
 
 
 def _proposed(room: Room, cycle: Cycle) -> tuple[list[TaskManifest], list[Proposal]]:

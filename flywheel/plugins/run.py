@@ -46,9 +46,8 @@ def run_proposer(
 
 
 def _as_proposed(task: TaskManifest) -> TaskManifest:
-    fields = {name: getattr(task, name) for name in TaskManifest.model_fields}
     source = Source.model_validate({**dict(task.source), "kind": SourceKind.PROPOSED})
-    return TaskManifest.model_validate({**fields, "source": source})
+    return task.with_source(source)
 
 
 def _proposal(

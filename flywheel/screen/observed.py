@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from flywheel.screen.exploits import UNTRUSTED
 from flywheel.screen.lint import artifacts_written
 from flywheel.screen.plans import (
     CLOCK_SHIFT,
@@ -22,7 +21,7 @@ from schemas.screening import (
     CheckKind,
     ScreenCheck,
 )
-from schemas.task import TaskManifest
+from schemas.task import UNTRUSTED, TaskManifest
 
 WRONG = frozenset(Role) - RIGHT
 MUTANTS = frozenset({Role.MUTANT, Role.STEP_DROPPED, Role.PERTURBED})

@@ -23,12 +23,6 @@ class Screened:
     task: TaskManifest
     report: ScreenReport
 
-    @property
-    def evidence(self) -> str:
-        """Why it was not accepted."""
-        named = self.report.reason.removeprefix("not-")
-        return "; ".join(check.evidence for check in self.report.checks if check.kind == named)
-
 
 @dataclass(frozen=True, slots=True)
 class Stage:

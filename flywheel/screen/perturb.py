@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 from flywheel.graders import ABSOLUTE
 from flywheel.screen.edits import REVERSED, edited
-from flywheel.screen.exploits import UNTRUSTED
 from flywheel.screen.lint import artifacts_written
 from schemas.file import FILE_MODE, MAX_FILE_BYTES, MAX_PATH, File, is_folder
-from schemas.task import TaskManifest
+from schemas.task import UNTRUSTED, TaskManifest
 
 Artifacts = tuple[File, ...]
 MOST_FILES = 3

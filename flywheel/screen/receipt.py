@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from flywheel.attempt import HARNESS_VERSION
 from flywheel.intervals import clopper_pearson
-from flywheel.screen.exploits import UNTRUSTED
 from flywheel.screen.observed import MUTANTS, Graded, has_passed, of_role
 from flywheel.screen.plans import Role
 from schemas.attempt import Verdict
@@ -16,7 +15,7 @@ from schemas.screening import (
     ScreenVerdict,
     Trust,
 )
-from schemas.task import TaskManifest
+from schemas.task import UNTRUSTED, TaskManifest
 
 AUTHORS_WORD = frozenset({CheckKind.DESCRIBED, CheckKind.ALTERNATIVE_PASSES})
 """Checks of a task against tags and solutions that came with it."""

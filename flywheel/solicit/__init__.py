@@ -180,8 +180,7 @@ def settle(
         task = read(proposed.folder)
     except ManifestError as error:
         return _settled(proposed.proposal, None, "not-a-task", str(error)), None
-    fields = {name: getattr(task, name) for name in TaskManifest.model_fields}
-    task = TaskManifest.model_validate({**fields, "source": proposed.source})
+    task = task.with_source(proposed.source)
     return _settled(proposed.proposal, task.version_id, READ, proposed.proposal.evidence), task
 
 

@@ -6,10 +6,9 @@ changes something, the grader fails the walk without any one of its steps and wi
 choice, and an independent interpreter of the same steps comes to the same.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import count
 from random import Random
 
 from flywheel.act import take_artifacts
@@ -26,7 +25,7 @@ from schemas.attempt import Grade, Verdict
 from schemas.base import seed_from
 from schemas.file import File
 from schemas.lineage import Split
-from schemas.task import Brief, Budget, Source, SourceKind, TaskManifest
+from schemas.task import Brief, Budget, Source, TaskManifest
 from schemas.tool import Script, ToolCall
 
 SHORTEST = 3
@@ -77,16 +76,23 @@ class _Dropped(Exception):
         self.walked = Walked(None, reason, evidence)
 
 
-def walked(seed: int, open_sandbox: OpenSandbox) -> Iterator[TaskManifest]:
-    """Yield training tasks for ever, of three to six calls in turn; the same seed, the same tasks.
+def walked(
+    ways: Iterable[int], open_sandbox: OpenSandbox, budget: Budget, source: Source
+) -> Iterator[TaskManifest]:
+    """Yield the tasks that come of walks on training operands, of three to six calls in turn.
+
+    Args:
+        ways: a seed for each walk.
+        open_sandbox: starts a sandbox, for a walk and for its grader.
+        budget: of each task.
+        source: provenance of the tasks.
 
     Raises:
         SandboxError: a sandbox failed.
     """
-    source = Source(kind=SourceKind.COVERAGE, uri=f"walk-{seed}", licence="Apache-2.0")
-    for number in count():
-        way, length = seed_from(seed, number) >> 32, SHORTEST + number % LENGTHS
-        found = walk(way, Lexicon(Split.TRAIN), length, open_sandbox, Budget(), source)
+    for number, way in enumerate(ways):
+        length = SHORTEST + number % LENGTHS
+        found = walk(way, Lexicon(Split.TRAIN), length, open_sandbox, budget, source)
         if found.task is not None:
             yield found.task
 
